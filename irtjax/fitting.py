@@ -28,6 +28,7 @@ from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import LARGE, SparseResponses, is_sparse, of_matrix
+from irtjax.responses.values import OnScales, on_scales
 from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
@@ -117,16 +118,19 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    single = None if sparse is None and estimator == "mml" else bool(sparse)
-    responses, found = read(responses, model, options.get("mesh"), sparse=single, **choice)
+    whole = _whole(sparse, options)
+    by_density = sparse is None and not whole and estimator == "mml"
+    responses, found = read(
+        responses, model, options.get("mesh"), sparse=None if by_density else bool(sparse), **choice
+    )
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    held = _held(responses, sparse, options, estimator)
-    if getattr(responses, "scales", None) is not None:
+    held = _held(responses, sparse, whole, by_density)
+    if on_scales(responses):
         result = _fit_scaled(held, found, estimator, options)
     else:
         result = _fit_scored(held, found, estimator, options)
@@ -136,6 +140,8 @@ def fit(
         result.details["num_answers"] = held.num_answers
     if isinstance(responses, ResponseMatrix):
         result = dataclasses.replace(result, responses=responses)
+    if isinstance(responses, ScaledResponses):  # without categories that nobody was given
+        result = dataclasses.replace(result, responses=result.responses.read())
     if free is not None:
         result.details["free_by_group"] = {
             "item": free.responses.item_ids.astype(str).tolist(),
@@ -145,11 +151,11 @@ def fit(
     return result
 
 
-def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> Any:
-    """The responses as the fit goes through them: cell by cell, or answer by answer.
+def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
+    """The options for which a fit goes through the whole matrix.
 
     Raises:
-        InputError: they are to be gone through in a way that the model, or their size, rules out.
+        InputError: it is to go by single answers at the same time.
     """
     if sparse not in (None, True, False):
         raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
@@ -158,18 +164,21 @@ def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estim
         whole.append("dims")
     if options.get("integration", "auto") not in ("auto", "nodes"):
         whole.append("integration")
-    if isinstance(responses, SparseResponses):
-        if sparse or (not whole and sparse is None):
-            return responses
-        return responses.read()
     if sparse and whole:
         raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
+    return whole
+
+
+def _held(responses: Any, sparse: bool | None, whole: Sequence[str], by_density: bool) -> Any:
+    """The responses as the fit goes through them: cell by cell, or answer by answer."""
+    if isinstance(responses, SparseResponses):
+        return responses if sparse or (sparse is None and not whole) else responses.read()
     if sparse:
         return of_matrix(responses.read())
-    by_default = sparse is None and not whole and estimator == "mml" and isinstance(responses, ResponseMatrix)
-    if not by_default or responses.values.size <= LARGE:
+    in_memory = isinstance(responses, ResponseMatrix | ScaledResponses)
+    if not (by_density and in_memory) or responses.values.size <= LARGE:
         return responses
-    few = is_sparse(int(responses.counts(axis=1)[1].sum()), *responses.values.shape)
+    few = is_sparse(int((np.asarray(responses.values) >= 0).sum()), *responses.values.shape)
     return of_matrix(responses) if few else responses
 
 
@@ -203,7 +212,7 @@ def _with_free_items(
     return with_free_items(given, membership(options["groups"], given.subject_ids), kinds)
 
 
-def _fit_scaled(responses: ScaledResponses, model: str | Sequence[str], estimator: str, options: dict[str, Any]) -> Fit:
+def _fit_scaled(responses: OnScales, model: str | Sequence[str], estimator: str, options: dict[str, Any]) -> Fit:
     """Of grades, categories, counts or shares.
 
     Raises:

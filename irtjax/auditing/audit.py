@@ -22,6 +22,7 @@ from irtjax.fitting import fit as fit_responses
 from irtjax.kernels.models import probabilities
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale.fit_statistics import item_fit, local_dependence
 from irtjax.scale.tested import types_of
 from irtjax.types import Float
@@ -100,6 +101,7 @@ def audit(
         responses = read_choices(choices, key).scored()
     on_step("fit")
     fit = responses if isinstance(responses, Fit) else fit_responses(responses, **({"model": "auto"} | options))
+    fit = dataclasses.replace(fit, responses=whole(fit.responses))
     of_ids = fit.responses.subject_ids.astype(str), fit.responses.item_ids.astype(str)
     chosen = None if choices is None else read_choices(choices, key, *of_ids)
     on_step("items")
@@ -141,7 +143,7 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
         rng: deals the items.
         shuffled: whether the responses to each item are shuffled among the subjects, anew for each division.
     """
-    responses: Any = fit.responses.read()
+    responses: Any = whole(fit.responses)
     models = np.array(fit.item_models if isinstance(responses, ScaledResponses) else _types(fit))
     correlations = []
     for _ in range(DIVISIONS):
@@ -171,7 +173,7 @@ def _examine(
 
 def _values(fit: Fit) -> Float[np.ndarray, "J I"]:
     """Right answers 1, wrong ones 0, NaN where missing."""
-    values = np.asarray(fit.responses.read().values)
+    values = np.asarray(whole(fit.responses).values)
     return np.where(values == MISSING, np.nan, values)
 
 

@@ -12,6 +12,7 @@ from irtjax.auditing.ranking import places
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Float
 
@@ -51,7 +52,7 @@ def paired(responses: Any, subjects: Sequence[str] | None = None, *, most: int =
     if isinstance(given, ScaledResponses):
         values = given.worths()[at]
     else:
-        values = np.asarray(given.read().values, float)[at]
+        values = np.asarray(whole(given).values, float)[at]
         values[values < 0] = np.nan
     names, rows = given.subject_ids.astype(str)[at], []
     for a, b in np.stack(np.triu_indices(len(at), 1), axis=1):

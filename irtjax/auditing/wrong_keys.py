@@ -16,6 +16,7 @@ from irtjax.auditing.choices import Choices, read_choices
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.types import Bool, Float, Int, Shaped
 
 NODES = 41  # of ability, over the range of the subjects
@@ -69,7 +70,7 @@ def wrong_keys(
     if choices is None:
         if key is not None:
             raise InputError("a `key` needs the `choices` of the subjects")
-        found = _of_scores(np.asarray(fit.responses.read().values), nodes, weights)
+        found = _of_scores(np.asarray(whole(fit.responses).values), nodes, weights)
         table = pd.DataFrame({"item_id": ids, "evidence": found.evidence, "p_wrong_key": found.probability})
     else:
         if not isinstance(choices, Choices):

@@ -8,6 +8,8 @@ from irtjax.integration.posteriors import LEAST_PROBABILITY
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.matrix import MISSING
+from irtjax.responses.padded_rows import padded_rows
+from irtjax.responses.sparse import SparseResponses
 from irtjax.types import Float, Int
 
 Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # parameters, objective, its last gain, number of steps
@@ -41,12 +43,48 @@ def calibrate(
         known: items of the same model, from which the abilities are known.
     """
     dims = mean.shape[1]
-    table = np.concatenate([np.asarray(leaf, float).reshape(len(known.intercept), -1) for leaf in known], axis=1)
-    centre, spread = _middle_and_spread(table)
+    centre, spread = _prior(known)
     z, log_weights = gauss_hermite(NODES.get(dims, 3), dims)
     theta = mean[:, None, :] + np.einsum("jkl,ql->jqk", np.linalg.cholesky(covariance), z)
     with jax.enable_x64(True):
         found = np.asarray(_calibrate(np.ascontiguousarray(values.T), theta, log_weights, centre, spread))
+    return _as_items(found)
+
+
+def calibrate_by_answer(
+    responses: SparseResponses,
+    mean: Float[np.ndarray, "J D"],
+    covariance: Float[np.ndarray, "J D D"],
+    known: ItemParameters,
+) -> ItemParameters:
+    """As `calibrate`, each item by the subjects who answered it; items with about as many answers share a program.
+
+    Args:
+        responses: to the new items.
+        mean: of the subjects' abilities.
+        covariance: of the subjects' abilities.
+        known: items of the same model, from which the abilities are known.
+    """
+    dims, by_item = mean.shape[1], responses.transposed()
+    centre, spread = _prior(known)
+    z, log_weights = gauss_hermite(NODES.get(dims, 3), dims)
+    away = np.einsum("jkl,ql->jqk", np.linalg.cholesky(covariance), z)
+    found = np.empty((by_item.num_subjects, dims + 3))
+    for rows, places, answers in padded_rows(by_item):
+        theta = mean[places][:, :, None, :] + away[places]
+        with jax.enable_x64(True):
+            found[rows] = np.asarray(_calibrate_each(answers, theta, log_weights, centre, spread))[: len(rows)]
+    return _as_items(found)
+
+
+def _prior(known: ItemParameters) -> tuple[np.ndarray, np.ndarray]:
+    """The middle and the spread of each parameter of known items."""
+    table = np.concatenate([np.asarray(leaf, float).reshape(len(known.intercept), -1) for leaf in known], axis=1)
+    return _middle_and_spread(table)
+
+
+def _as_items(found: np.ndarray) -> ItemParameters:
+    dims = found.shape[1] - 3
     return ItemParameters(found[:, :dims], found[:, dims], found[:, dims + 1], found[:, dims + 2])
 
 
@@ -64,8 +102,21 @@ def _calibrate(
     values: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array
 ) -> jax.Array:
     """Parameters (I, K) from responses (I, J), nodes (J, Q, D) of abilities and the items' distribution (K,) each."""
+    return jax.lax.map(lambda y: _of_item(y, theta, log_weights, centre, spread), values)
+
+
+@jax.jit
+def _calibrate_each(
+    values: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array
+) -> jax.Array:
+    """The same, where nodes (I, J, Q, D) are of those who answered each item."""
+    return jax.lax.map(lambda one: _of_item(*one, log_weights, centre, spread), (values, theta))
+
+
+def _of_item(y: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array) -> jax.Array:
+    """Parameters (K,) of an item from responses (J,)."""
     dims, num_nodes = theta.shape[2], theta.shape[1]
-    nodes = theta.reshape(-1, dims)
+    nodes, y = theta.reshape(-1, dims), jnp.repeat(y, num_nodes)
     free = spread > 0
     precision = jnp.where(free, jnp.where(free, spread, 1.0) ** -2.0, 0.0)
 
@@ -75,38 +126,33 @@ def _calibrate(
     def from_centre(x: jax.Array) -> jax.Array:
         return jnp.where(free, x - jnp.where(free, centre, 0.0), 0.0)  # a held asymptote is infinite
 
-    def of_item(y: jax.Array) -> jax.Array:
-        y = jnp.repeat(y, num_nodes)
+    def given(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        p, q = (jnp.maximum(leaf[:, 0], LEAST_PROBABILITY) for leaf in probabilities(as_items(x), nodes))
+        return p, q, jnp.where(y == 1, p, jnp.where(y == MISSING, 1.0, q))
 
-        def given(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            p, q = (jnp.maximum(leaf[:, 0], LEAST_PROBABILITY) for leaf in probabilities(as_items(x), nodes))
-            return p, q, jnp.where(y == 1, p, jnp.where(y == MISSING, 1.0, q))
+    def log_joint(x: jax.Array) -> jax.Array:
+        return jnp.log(given(x)[2]).reshape(-1, num_nodes) + log_weights[None, :]
 
-        def log_joint(x: jax.Array) -> jax.Array:
-            return jnp.log(given(x)[2]).reshape(-1, num_nodes) + log_weights[None, :]
+    def objective(x: jax.Array) -> jax.Array:
+        log_prior = -0.5 * (precision * from_centre(x) ** 2).sum()
+        return jax.scipy.special.logsumexp(log_joint(x), axis=1).sum() + log_prior
 
-        def objective(x: jax.Array) -> jax.Array:
-            log_prior = -0.5 * (precision * from_centre(x) ** 2).sum()
-            return jax.scipy.special.logsumexp(log_joint(x), axis=1).sum() + log_prior
+    def step(carry: Search) -> Search:
+        x, value, _, count = carry
+        p, q, likelihood = given(x)
+        posterior = jnp.where(y == MISSING, 0.0, jax.nn.softmax(log_joint(x), axis=1).ravel())
+        by_x = jnp.where(free[None, :], derivatives(as_items(x), nodes)[:, 0], 0.0)
+        gradient = (posterior * jnp.where(y == 1, 1.0, -1.0) / likelihood) @ by_x - precision * from_centre(x)
+        weight = (posterior / (p * q))[:, None]
+        information = by_x.T @ (weight * by_x) + jnp.diag(jnp.where(free, precision, 1.0))
+        change = jnp.linalg.solve(information, gradient)
+        candidates = x[None, :] + jnp.asarray(SHORTER)[:, None] * change[None, :]
+        values = jax.lax.map(objective, candidates)
+        best = jnp.argmax(values)
+        return candidates[best], values[best], values[best] - value, count + 1
 
-        def step(carry: Search) -> Search:
-            x, value, _, count = carry
-            p, q, likelihood = given(x)
-            posterior = jnp.where(y == MISSING, 0.0, jax.nn.softmax(log_joint(x), axis=1).ravel())
-            by_x = jnp.where(free[None, :], derivatives(as_items(x), nodes)[:, 0], 0.0)
-            gradient = (posterior * jnp.where(y == 1, 1.0, -1.0) / likelihood) @ by_x - precision * from_centre(x)
-            weight = (posterior / (p * q))[:, None]
-            information = by_x.T @ (weight * by_x) + jnp.diag(jnp.where(free, precision, 1.0))
-            change = jnp.linalg.solve(information, gradient)
-            candidates = x[None, :] + jnp.asarray(SHORTER)[:, None] * change[None, :]
-            values = jax.lax.map(objective, candidates)
-            best = jnp.argmax(values)
-            return candidates[best], values[best], values[best] - value, count + 1
+    def moving(carry: Search) -> jax.Array:
+        return (carry[2] > 1e-7) & (carry[3] < MOST_STEPS)
 
-        def moving(carry: Search) -> jax.Array:
-            return (carry[2] > 1e-7) & (carry[3] < MOST_STEPS)
-
-        start = (centre, objective(centre), jnp.asarray(jnp.inf, theta.dtype), jnp.zeros((), jnp.int32))
-        return jax.lax.while_loop(moving, step, start)[0]
-
-    return jax.lax.map(of_item, values)
+    start = (centre, objective(centre), jnp.asarray(jnp.inf, theta.dtype), jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(moving, step, start)[0]

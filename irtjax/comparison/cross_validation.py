@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, names, whole_number
+from irtjax.comparison import held_out, held_out_answers
 from irtjax.comparison.candidates import RATES, Candidate, candidates
 from irtjax.comparison.grades import compare_grades
-from irtjax.comparison.held_out import WAYS
 from irtjax.comparison.item_rates import ItemRates, item_rates
 from irtjax.comparison.prediction_scores import BINS, METRICS, calibration_bins, scores
 from irtjax.comparison.result import Comparison
@@ -21,9 +21,10 @@ from irtjax.fits.reading import is_scaled, read
 from irtjax.fits.result import Fit
 from irtjax.fitting import fit
 from irtjax.integration.prediction import log_likelihood_of_subjects
-from irtjax.responses.convert import as_responses
+from irtjax.responses.convert import as_matrix_or_sparse
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales
 
 
 def compare(
@@ -82,17 +83,18 @@ def compare(
     """
     if models is not None and is_scaled(names("models", models)):
         responses, _ = read(responses, names("models", models)[0], columns=columns)
-    if isinstance(responses, ScaledResponses):
+    if on_scales(responses):
         _only_cells(dims, estimators, by)
         chosen_models = models or ("graded", "gpcm", "pcm")
-        return compare_grades(responses, chosen_models, folds=folds, seed=seed, on_progress=on_progress)
-    responses, models = as_responses(responses, columns=columns), models or ("1pl", "2pl", "3pl", "4pl")
+        return compare_grades(responses.read(), chosen_models, folds=folds, seed=seed, on_progress=on_progress)
+    responses, models = as_matrix_or_sparse(responses, columns=columns), models or ("1pl", "2pl", "3pl", "4pl")
     require_estimable(responses)
     by = names("by", by)
     chosen = candidates(models, dims, estimators)
     _check_ways(by)
     require_folds(responses, folds)
     whole_number("seed", seed, 0, LARGEST_SEED)
+    ways = held_out_answers.WAYS if isinstance(responses, SparseResponses) else held_out.WAYS
     total, done = len(chosen) * (1 + len(by) * folds), itertools.count()
 
     def report(what: str) -> None:
@@ -108,11 +110,11 @@ def compare(
             of_fits.append({**candidate._asdict(), **_of_all(fit_it(responses))})
         for way in by:
             where = {"by": way, **candidate._asdict()}
-            held_out, bins = WAYS[way](responses, fit_it, folds, seed), []
+            predicted, bins = ways[way](responses, fit_it, folds, seed), []
             for fold in range(1, folds + 1):
                 report(f"{candidate}, {way} {fold} of {folds}")
                 with keeping({**where, "fold": fold}, said):
-                    held = next(held_out)
+                    held = next(predicted)
                 found = scores(held.right, held.probability)
                 if held.log_loss is not None:
                     found["log_loss"] = held.log_loss
@@ -131,7 +133,7 @@ def compare(
     )
 
 
-def require_folds(responses: ResponseMatrix, folds: int) -> None:
+def require_folds(responses: ResponseMatrix | SparseResponses, folds: int) -> None:
     """Refuses a number of folds that the responses cannot be split into.
 
     Raises:
@@ -155,13 +157,13 @@ def _only_cells(dims: int | Sequence[int], estimators: str | Sequence[str], by: 
 
 def _check_ways(by: Sequence[str]) -> None:
     for way in by:
-        if way not in WAYS:
-            raise InputError(f"unknown way of holding out {way!r}, expected one of {', '.join(WAYS)}")
+        if way not in held_out.WAYS:
+            raise InputError(f"unknown way of holding out {way!r}, expected one of {', '.join(held_out.WAYS)}")
     if not by:
-        raise InputError(f"nothing to hold out, expected `by` with one or more of {', '.join(WAYS)}")
+        raise InputError(f"nothing to hold out, expected `by` with one or more of {', '.join(held_out.WAYS)}")
 
 
-def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit | ItemRates:
+def _fit(responses: ResponseMatrix | SparseResponses, candidate: Candidate, seed: int) -> Fit | ItemRates:
     if candidate.model == RATES:
         return item_rates(responses)
     options: dict[str, Any] = {"seed": seed}
@@ -173,7 +175,8 @@ def _fit(responses: ResponseMatrix, candidate: Candidate, seed: int) -> Fit | It
 def _of_all(found: Fit | ItemRates) -> dict[str, Any]:
     """Likelihood and information criteria of the fit to all responses."""
     responses, number = found.responses, found.num_parameters
-    each = log_likelihood_of_subjects(found.parameters, responses.read().values, *found.population)
+    values = responses.values if isinstance(responses, SparseResponses) else responses.read().values
+    each = log_likelihood_of_subjects(found.parameters, values, *found.population)
     log_likelihood, is_maximum = float(each.sum()), found.maximum_likelihood
     return {
         "log_likelihood": log_likelihood,

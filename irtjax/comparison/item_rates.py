@@ -7,6 +7,7 @@ import numpy as np
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.sparse import SparseResponses
 
 
 class ItemRates(NamedTuple):
@@ -15,7 +16,7 @@ class ItemRates(NamedTuple):
     That is the posterior mean of a rate under Jeffreys' prior. Attributes are those of a `Fit`.
     """
 
-    responses: ResponseMatrix
+    responses: ResponseMatrix | SparseResponses
     parameters: ItemParameters
     population: Population
     num_parameters: int
@@ -25,7 +26,7 @@ class ItemRates(NamedTuple):
     seconds: float = 0.0
 
 
-def item_rates(responses: ResponseMatrix) -> ItemRates:
+def item_rates(responses: ResponseMatrix | SparseResponses) -> ItemRates:
     """The baseline, of the responses of a fold."""
     right, observed = responses.counts(axis=0)
     none = np.full(len(right), np.inf)

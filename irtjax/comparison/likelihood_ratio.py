@@ -1,12 +1,13 @@
 """Comparisons of two models fitted to the same responses."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
+from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
 
 LEAST_SLACK = 1e-3  # nats by which a fit that has converged may be below the maximum
@@ -85,8 +86,18 @@ def require_same_responses(restricted: Fit, full: Fit) -> None:
         raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
     one, other = restricted.responses, full.responses
     in_files = isinstance(one, StoredResponses) or isinstance(other, StoredResponses)
-    if (one != other) if in_files else not np.array_equal(np.asarray(one.values), np.asarray(other.values)):
+    if (one != other) if in_files else not _same_answers(one, other):
         raise InputError("a likelihood-ratio test needs two fits of the same responses")
+
+
+def _same_answers(one: Any, other: Any) -> bool:
+    """Whether responses are the same, whatever subjects and items are called, in a matrix or answer by answer."""
+    if not (isinstance(one, SparseResponses) or isinstance(other, SparseResponses)):
+        return np.array_equal(np.asarray(one.values), np.asarray(other.values))
+    rows = [each if isinstance(each, SparseResponses) else of_matrix(each) for each in (one, other)]
+    if rows[0].values.shape != rows[1].values.shape:
+        return False
+    return all(np.array_equal(*(getattr(each, name) for each in rows)) for name in ("starts", "items", "answers"))
 
 
 def _named(fit: Fit) -> str:

@@ -7,6 +7,7 @@ from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.types import Float, Int
 
 BINS = 15
+DIGITS = 12  # of predictions that are compared
 METRICS = ("log_loss", "brier", "auc", "calibration_error")
 
 
@@ -29,7 +30,7 @@ def scores(right: Int[np.ndarray, " N"], probability: Float[np.ndarray, " N"]) -
     happened = np.where(right == 1, probability, 1 - probability)
     num_right = int(right.sum())
     num_pairs = num_right * (right.size - num_right)
-    ranks = rankdata(probability)[right == 1].sum()
+    ranks = rankdata(np.round(probability, DIGITS))[right == 1].sum()  # what differs by rounding alone is tied
     _, predicted, observed = calibration_bins(right, probability)
     return {
         "log_loss": float(-np.log(np.maximum(happened, LEAST_PREDICTED)).mean()),

@@ -26,11 +26,11 @@ from irtjax.item_models import tables
 from irtjax.item_models.binomial_curves import TRIALS, as_predictors
 from irtjax.item_models.listing import CURVES_OF_COUNTS
 from irtjax.kernels.quadrature import nodes_per_dimension
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales
 
 
 def fit_curves(
-    responses: ScaledResponses,
+    responses: OnScales,
     model: str | Sequence[str],
     *,
     dims: int,
@@ -53,7 +53,7 @@ def fit_curves(
     """
     models = (model,) * responses.num_items if isinstance(model, str) else tuple(model)
     plan, totals = _plan(responses, models, dims, anchors, priors)
-    values, specification, member = np.asarray(responses.values), plan.specification, None
+    values, specification, member = responses.values, plan.specification, None
     found = None if groups is None else membership(groups, responses.subject_ids)
     if found is not None:
         member, specification, items = in_groups(found, values, specification, plan.items, plan.anchored)
@@ -94,7 +94,7 @@ def fit_curves(
 
 
 def _plan(
-    responses: ScaledResponses, models: Sequence[str], dims: int, anchors: pd.DataFrame | None, priors: str | None
+    responses: OnScales, models: Sequence[str], dims: int, anchors: pd.DataFrame | None, priors: str | None
 ) -> tuple[Plan, Totals]:
     """What is free of the items, as of right/wrong ones with so many answers."""
     other = next((name for name in models if name not in CURVES_OF_COUNTS), None)
@@ -106,9 +106,9 @@ def _plan(
     if named - set(CURVES_OF_COUNTS):
         raise InputError(f"anchor items of the {min(named - set(CURVES_OF_COUNTS))} beside counts with asymptotes")
     assert responses.trials is not None
-    trials = np.where(responses.observed, responses.trials, 0)
-    right = np.where(responses.observed, responses.values, 0).sum(axis=0).astype(int)
-    totals = Totals(right, trials.sum(axis=0), responses.num_subjects)
+    given = responses.answered()
+    right, trials = (np.bincount(given.items, of, len(models)).astype(int) for of in (given.values, given.trials))
+    totals = Totals(right, trials, responses.num_subjects)
     types = [CURVES_OF_COUNTS[name] for name in models]
     asked = as_given(priors, dims, "auto", "auto", "auto", "auto")
     plan = plan_of(responses, types, dims, anchors, None, asked, totals, long=False)

@@ -17,7 +17,7 @@ from irtjax.integration.encode import to_answers
 from irtjax.integration.reach import reaching
 from irtjax.item_models.families import Families
 from irtjax.populations.normal import Population
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales
 
 ROUNDS = 20
 SETTLED = 1e-4  # of a standard deviation
@@ -33,7 +33,7 @@ def with_wide_slopes(specification: Specification) -> Specification:
     return dataclasses.replace(specification, estimated=kept)
 
 
-def in_units_of_population(estimate: Estimate, model: Families, responses: ScaledResponses) -> Estimate:
+def in_units_of_population(estimate: Estimate, model: Families, responses: OnScales) -> Estimate:
     """The estimate with abilities of mean 0 and mean square 1, posterior variances included.
 
     With θ = o + u z slopes become u s, intercepts c + o s, and their errors follow; the posteriors are those of the
@@ -47,8 +47,8 @@ def in_units_of_population(estimate: Estimate, model: Families, responses: Scale
     width = estimate.items.others.shape[1] // 2
     slopes, intercepts = slice(2, 2 + width), slice(2 + width, 2 + 2 * width)
     moved, posteriors = np.eye(estimate.covariances.shape[1]), (estimate.ability[:, 0], estimate.ability_se[:, 0])
-    answers, population = to_answers(np.asarray(responses.values), model), Population(*estimate.population)
-    base = model.log_base(np.asarray(responses.values), None)
+    answers, population = to_answers(responses.values, model), Population(*estimate.population)
+    base = answers.log_base()
     items, unit, population = estimate.items, 1.0, Population(estimate.population.mean, estimate.population.sd)
     for _ in range(ROUNDS):
         ability, error = posteriors

@@ -20,7 +20,7 @@ from irtjax.responses.matrix import ResponseMatrix, share_right
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import StoredValues
-from irtjax.responses.values import counts_of, mine
+from irtjax.responses.values import counts_of, mine, on_scales
 from irtjax.types import Float, Int
 
 RESPONSES = 2**21  # worked on at a time, in float32
@@ -158,7 +158,7 @@ def _steadier(fit: Fit) -> str:
     if fit.estimator == "svi":
         return "give `priors` with less room for slopes"
     dims = fit.parameters.slope.shape[1]
-    if isinstance(fit.responses, ScaledResponses):
+    if on_scales(fit.responses):
         some = "give `priors` (`auto`)" if dims == 1 or fit.model == "nominal" else "take fewer dimensions"
         return f"{some}, or take more subjects"
     if fit.model == "rasch":

@@ -7,14 +7,15 @@ from scipy.special import expit
 
 from irtjax.item_models.listing import CURVES_OF_COUNTS, WITH_ASYMPTOTES
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales
 from irtjax.types import Float
 
+AT_A_TIME = 2**20  # counts
 FEWEST = 30  # counts of several trials, fewer of which would not tell
 
 
 def of_counts(
-    responses: ScaledResponses,
+    responses: OnScales,
     models: Sequence[str],
     items: PredictorParameters,
     ability: Float[np.ndarray, "J D"],
@@ -33,13 +34,19 @@ def of_counts(
     chosen = np.isin(models, list(CURVES_OF_COUNTS))
     if responses.trials is None or not chosen.any():
         return None
-    k, n = np.asarray(responses.values)[:, chosen], np.asarray(responses.trials)[:, chosen]
-    p = expit(ability @ np.asarray(items.slope)[chosen].T + np.asarray(items.intercept)[chosen])
-    if set(models) & set(WITH_ASYMPTOTES):
-        low, high = expit(np.asarray(items.others)[chosen].T)
-        p = low + (high - low) * p
-    several = (k >= 0) & (n > 1)
-    variance = (n * p * (1 - p))[several].sum()
-    if several.sum() < FEWEST or not variance > 0:
+    given = responses.answered(chosen)
+    assert given.trials is not None
+    several = given.trials > 1
+    if several.sum() < FEWEST:
         return None
-    return float(((k - n * p)[several] ** 2).sum() / variance)
+    slope, intercept = np.asarray(items.slope), np.asarray(items.intercept)
+    asymptotes = expit(np.asarray(items.others).T) if set(models) & set(WITH_ASYMPTOTES) else None
+    squares = variance = 0.0
+    for at in np.array_split(np.flatnonzero(several), -(-int(several.sum()) // AT_A_TIME)):
+        of, k, n = given.items[at], given.values[at], given.trials[at]
+        p = expit((ability[given.subjects[at]] * slope[of]).sum(axis=1) + intercept[of])
+        if asymptotes is not None:
+            low, high = asymptotes[:, of]
+            p = low + (high - low) * p
+        squares, variance = squares + ((k - n * p) ** 2).sum(), variance + (n * p * (1 - p)).sum()
+    return float(squares / variance) if variance > 0 else None

@@ -1,5 +1,6 @@
 """Marginal maximum likelihood of items that are not right or wrong: the fit, from responses to estimates."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from irtjax.estimation.covariates import latent_design, with_predictors
 from irtjax.estimation.driver import Estimate, Problem, run
 from irtjax.estimation.family_anchors import anchors_of, with_error_of_the_mean
 from irtjax.estimation.grouping import in_groups, membership
-from irtjax.estimation.mml import check_limits, in_logits, oriented, report
+from irtjax.estimation.mml import check_limits, in_logits, oriented, report, way
 from irtjax.estimation.mml_fit import fit_of
 from irtjax.estimation.normal.family_engine import FamilyPosteriors
 from irtjax.estimation.priors import Prior, auto_or_none
@@ -23,13 +24,15 @@ from irtjax.estimation.problem import num_parameters
 from irtjax.estimation.quadrature import engine as fixed_nodes
 from irtjax.estimation.quadrature.engine import TOLERANCE, QuadratureEngine
 from irtjax.estimation.specify import check_dims
-from irtjax.estimation.specify_families import plan_families, with_item_priors
+from irtjax.estimation.specify_families import FamilyPlan, plan_families, with_item_priors
 from irtjax.fits.result import Fit
-from irtjax.item_models.coded_counts import coded
+from irtjax.item_models.coded_counts import Coded, coded
 from irtjax.item_models.listing import CATEGORICAL, MODELS, WITH_ASYMPTOTES, columns
 from irtjax.item_models.nominal_dimensions import of_categories
 from irtjax.populations.normal import Population
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
+from irtjax.types import Int
 
 MOST_DIMS = 3  # in which subjects share nodes
 
@@ -58,7 +61,7 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
 
 
 def fit_families(
-    responses: ScaledResponses,
+    responses: OnScales,
     model: str | Sequence[str],
     *,
     dims: int = 1,
@@ -89,6 +92,7 @@ def fit_families(
     if dims > MOST_DIMS:
         raise InputError(f"`dims` {dims}: grades and categories have up to {MOST_DIMS} dimensions")
     check_limits(max_iterations, tolerance)
+    integration = way(responses, integration, dims)
     priors = auto_or_none(priors)
     if set(models) & set(WITH_ASYMPTOTES):
         if integration not in ("auto", "nodes"):
@@ -136,7 +140,7 @@ def fit_families(
         precision = TOLERANCE if tolerance is None else tolerance
         engine = QuadratureEngine(rule, num_nodes is None, precision, standard_errors=standard_errors)
     top = np.asarray(plan.items.top)
-    given = coded(plan.model, np.asarray(plan.responses.values), plan.responses.trials, top)
+    given = _coded(plan, top)
     items = plan.items._replace(top=given.top)
     estimate, outcome = run(
         engine,
@@ -183,6 +187,15 @@ def fit_families(
         others="step" if set(models) <= set(CATEGORICAL) else "other",
         details=details,
     )
+
+
+def _coded(plan: FamilyPlan, top: Int[np.ndarray, " I"]) -> Coded:
+    """The responses as the engine takes them."""
+    responses = plan.responses
+    if not isinstance(responses, SparseResponses):
+        return coded(plan.model, np.asarray(responses.values), responses.trials, top)
+    given = coded(plan.model, responses.answers, responses.trials, top, responses.items)
+    return given._replace(values=dataclasses.replace(responses, answers=given.values).values)
 
 
 def _models_of(model: str | Sequence[str], num_items: int) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """How abilities are integrated out where items are of families: the choice, as `integration.rules` of right/wrong."""
 
-import numpy as np
-
 from irtjax.errors import InputError
 from irtjax.estimation.specify_families import FamilyPlan
 from irtjax.integration.node_rule import NodeRule
@@ -71,8 +69,7 @@ def _expected_width(plan: FamilyPlan, dims: int) -> float:
     The items' information is shared by the dimensions.
     """
     responses = plan.responses
-    trials = responses.observed if responses.trials is None else np.where(responses.observed, responses.trials, 0)
-    return float((1 + OF_A_RESPONSE * trials.sum() / (responses.num_subjects * dims)) ** -0.5)
+    return float((1 + OF_A_RESPONSE * responses.num_trials / (responses.num_subjects * dims)) ** -0.5)
 
 
 def _memory(plan: FamilyPlan, rule: SharedNodes) -> tuple[int, int]:

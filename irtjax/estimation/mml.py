@@ -33,6 +33,7 @@ from irtjax.item_models import tables
 from irtjax.kernels.sharding import SUBJECTS
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import require_estimable
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
@@ -131,7 +132,7 @@ def fit_mml(
     check_limits(max_iterations, tolerance)
     found = None if groups is None else membership(groups, responses.subject_ids)
     totals = Totals(*responses.counts(axis=0), responses.num_subjects)
-    rule = choose_rule(_way(responses, integration, dims), num_nodes, totals, dims)
+    rule = choose_rule(way(responses, integration, dims), num_nodes, totals, dims)
     if found is not None or covariates is not None:
         rule = nodes_for_groups(rule, integration, totals, dims, "covariates" if found is None else "groups")
     asked = as_given(priors, dims, slope_prior, intercept_prior, guessing_prior, upper_prior)
@@ -178,7 +179,7 @@ def fit_mml(
     )
 
 
-def _way(responses: Responses, integration: str, dims: int) -> str:
+def way(responses: Responses | ScaledResponses, integration: str, dims: int) -> str:
     """How abilities are integrated out, which sparse responses are on nodes that subjects share.
 
     Raises:

@@ -25,7 +25,7 @@ from irtjax.item_models.listing import MODELS, OF_SHARES, model_of, num_others
 from irtjax.item_models.nominal_dimensions import NominalInDimensions
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import CUT, LOG_GAP, ORDERED_BETA, without_ends
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales
 from irtjax.types import Bool, Float, Int
 
 STEP_SD = 1.0  # of a prior of steps, where the estimated one starts
@@ -47,7 +47,7 @@ class FamilyPlan(NamedTuple):
         in_logits: whether slopes are reported as 1, and the population has the spread.
     """
 
-    responses: ScaledResponses
+    responses: Any
     model: Families
     items: PredictorParameters
     specification: Specification
@@ -55,7 +55,7 @@ class FamilyPlan(NamedTuple):
 
 
 def plan_families(
-    responses: ScaledResponses,
+    responses: OnScales,
     models: Sequence[str],
     dims: int,
     priors: str | None,
@@ -168,7 +168,7 @@ def with_item_priors(specification: Specification, given: Mapping[str, Any]) -> 
     )
 
 
-def _check_categories(used: ScaledResponses) -> None:
+def _check_categories(used: OnScales) -> None:
     """Refuses items of one category."""
     alone = np.array([scale.top == 0 for scale in used.scales])
     if alone.any():
@@ -225,7 +225,7 @@ def _of_steps(others: tuple[int, ...], nominal: bool) -> tuple[tuple[int, ...], 
     return (others[:half], others[half:]) if nominal else (others,)
 
 
-def _thresholds_determined(responses: ScaledResponses, models: Sequence[str], free: Bool[np.ndarray, " I"]) -> float:
+def _thresholds_determined(responses: OnScales, models: Sequence[str], free: Bool[np.ndarray, " I"]) -> float:
     """Share of the variance of thresholds of free items, 0 to 1, that responses determine."""
     if not free.any():
         return 1.0
@@ -284,7 +284,7 @@ def _free(
 
 
 def _start(
-    responses: ScaledResponses,
+    responses: OnScales,
     model: Families,
     free: Bool[np.ndarray, "I K"],
     steps_in_common: tuple[int, ...],
@@ -296,8 +296,7 @@ def _start(
     dims = slope.shape[1]
     intercept, others = np.zeros(len(free)), np.zeros((len(free), free.shape[1] - dims - 1))
     for family, group in model.groups(len(free)):
-        trials = None if responses.trials is None else responses.trials[:, group]
-        values = np.asarray(responses.values[:, group])
+        values, trials = responses.columns(group) if family.name != "nominal" else (responses.categories(group), None)
         intercept[group], others[group] = family.start(values, trials, top[group], others.shape[1])
         if family is ORDERED_BETA:
             others[group] = without_ends(others[group], ends[group])

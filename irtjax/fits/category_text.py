@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.responses.scaled import Scale
+from irtjax.responses.values import OnScales
 
 SHOWN = 3  # scales, or labels of an item, that a text names
 DISPERSED = 1.5  # times the mean squares of independent trials, from which on a fit says so
@@ -34,7 +35,7 @@ def _noun(models: Sequence[str]) -> str:
     return "categories" if set(models) == {"nominal"} else "grades"
 
 
-def read_as(given: ScaledResponses, models: Sequence[str] = ()) -> str:
+def read_as(given: OnScales, models: Sequence[str] = ()) -> str:
     """What was read, such as "grades 1 to 10, the means of up to 3 each"."""
     text = said(given.scales, _noun(models), given.trials is not None)
     if given.trials is not None and any(scale.labels is None for scale in given.scales):
@@ -42,7 +43,7 @@ def read_as(given: ScaledResponses, models: Sequence[str] = ()) -> str:
     return text if given.averaged == 1 else f"{text}, each the mean of up to {given.averaged:,}"
 
 
-def record(given: ScaledResponses, fitted: ScaledResponses, models: Sequence[str]) -> dict[str, Any]:
+def record(given: OnScales, fitted: OnScales, models: Sequence[str]) -> dict[str, Any]:
     """Entries of `fit.json`: what was read, and by item the categories that nobody was given, and those given once.
 
     Args:

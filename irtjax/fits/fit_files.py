@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.fits import response_arrays
 from irtjax.fits.draws import ItemPosterior
 from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.regression import Regression
@@ -22,21 +23,15 @@ from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
-from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.responses.stored import DiscardedResponses, StoredResponses, Totals
-from irtjax.responses.values import Responses
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
 from irtjax.storage.tables import read_table
-from irtjax.types import Int, UInt
 
 ARCHIVE = "fit.npz"
 GROUPS, COVARIATES, JUDGES = "groups.csv", "covariates.csv", "judges.csv"
 FILES = ("items.csv", "subjects.csv", GROUPS, COVARIATES, JUDGES, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
 FORMAT = 2  # of the archive
-PACKED = 2**24  # responses at a time
 ENTRIES = (
     "model",
     "estimator",
@@ -132,19 +127,8 @@ def _finite(value: Any) -> Any:
 
 
 def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
-    responses: Responses | ScaledResponses = fields["responses"]
-    arrays = {name: fields[name] for name in ARRAYS}
-    if isinstance(responses, ScaledResponses):
-        arrays["values"] = responses.values
-        if responses.trials is not None:
-            arrays["trials"] = responses.trials
-    elif isinstance(responses, StoredResponses):  # too large a copy
-        arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
-    else:
-        values = np.asarray(responses.values)
-        arrays["right"] = _packed(values, 1)
-        if values.min() == MISSING:
-            arrays["observed"] = ~_packed(values, MISSING)
+    responses = fields["responses"]
+    arrays = {name: fields[name] for name in ARRAYS} | response_arrays.to_arrays(responses)
     kinds = {**fields, **dict.fromkeys(SEVERAL)}
     for name, kind in SEVERAL.items():
         if isinstance(fields["population"], kind):
@@ -157,10 +141,8 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         "format": FORMAT,
         "status": fields["status"].value,
         "details": fields["details"],
-        "subject_ids": responses.subject_ids.tolist(),
-        "item_ids": responses.item_ids.tolist(),
         "item_columns": list(fields["item_columns"]),
-        **_scales(responses),
+        **response_arrays.to_record(responses),
     }
     return arrays | {"record": np.frombuffer(json.dumps(record).encode(), np.uint8)}
 
@@ -170,8 +152,8 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
     if record["format"] != FORMAT:
         raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
     return {
-        "responses": _responses(arrays, record),
-        "parameters": _restored("parameters", PredictorParameters if "values" in arrays else ItemParameters, arrays),
+        "responses": response_arrays.from_arrays(arrays, record),
+        "parameters": _restored("parameters", PredictorParameters if "scales" in record else ItemParameters, arrays),
         "item_columns": {name: arrays[f"item_columns.{name}"] for name in record["item_columns"]},
         **{name: arrays[name] for name in ARRAYS},
         "status": Status(record["status"]),
@@ -195,44 +177,6 @@ def _several(arrays: Arrays) -> dict[str, SeveralPopulations]:
     return {}
 
 
-def _packed(values: Int[np.ndarray, "J I"], code: int) -> UInt[np.ndarray, " bytes"]:
-    """One bit for each response, whether it has a code; some rows at a time: a mask of all would be another matrix."""
-    step = 8 * max(1, PACKED // (8 * values.shape[1]))  # whole bytes
-    return np.concatenate([np.packbits(values[at : at + step] == code) for at in range(0, len(values), step)])
-
-
 def _restored(name: str, kind: Any, arrays: Arrays) -> Any:
     """A tuple of arrays."""
     return kind(*(arrays[f"{name}.{part}"] for part in kind._fields))
-
-
-def _scales(responses: Responses | ScaledResponses) -> dict[str, Any]:
-    """Labels of each scale once, and which one each item has."""
-    if not isinstance(responses, ScaledResponses):
-        return {}
-    labels = list(dict.fromkeys(scale.labels for scale in responses.scales))
-    found: dict[str, Any] = {"scales": labels}
-    found["scale_of_items"] = [labels.index(scale.labels) for scale in responses.scales]
-    if any(not scale.is_own for scale in responses.scales):
-        found["units_of_items"] = [(scale.origin, scale.unit) for scale in responses.scales]
-    return found
-
-
-def _responses(arrays: Arrays, record: dict[str, Any]) -> Responses | ScaledResponses:
-    """The responses of a fit; of those that it read from files, the totals."""
-    subject_ids, item_ids = record["subject_ids"], record["item_ids"]
-    if "values" in arrays:
-        scales = [Scale(None if labels is None else tuple(labels)) for labels in record["scales"]]
-        of_items = tuple(scales[number] for number in record["scale_of_items"])
-        if "units_of_items" in record:
-            of_items = tuple(Scale(None, *units) for units in record["units_of_items"])
-        ids = np.array(subject_ids), np.array(item_ids)
-        return ScaledResponses(arrays["values"], *ids, of_items, arrays.get("trials"))
-    shape = len(subject_ids), len(item_ids)
-    if "right" not in arrays:
-        totals = Totals(*(arrays[f"totals.{part}"] for part in Totals._fields))
-        return StoredResponses(DiscardedResponses(shape), np.array(subject_ids), np.array(item_ids), totals)
-    values = np.unpackbits(arrays["right"], count=shape[0] * shape[1]).astype(np.int8)
-    if "observed" in arrays:
-        values[np.unpackbits(arrays["observed"], count=values.size) == 0] = MISSING
-    return ResponseMatrix(values.reshape(shape), subject_ids, item_ids)

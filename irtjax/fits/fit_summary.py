@@ -7,7 +7,7 @@ import numpy as np
 from irtjax.fits import category_text, fit_text
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales
 
 Fit = Any  # `irtjax.fits.result.Fit`, whose methods call these
 
@@ -33,7 +33,7 @@ def long(fit: Fit) -> fit_text.Text:
 def _placed(fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Items and their difficulties; of grades those alone whose difficulty has a meaning."""
     ids, told = fit.responses.item_ids, fit.discriminates
-    if not isinstance(fit.responses, ScaledResponses) or told is None:
+    if not on_scales(fit.responses) or told is None:
         return ids, fit.difficulty
     chosen = told & (fit.item_columns["discrimination"] > 0)
     return ids[chosen], fit.difficulty[chosen]
@@ -77,7 +77,7 @@ def _of_groups(fit: Fit) -> list[str]:
 
 def notes(fit: Fit) -> list[str]:
     """What a reader of the items should know, one line each."""
-    lines, scored = fit_text.of_starts(fit.details), not isinstance(fit.responses, ScaledResponses)
+    lines, scored = fit_text.of_starts(fit.details), not on_scales(fit.responses)
     if isinstance(fit.population, FittedGroups):
         lines += fit_text.of_narrow_groups(fit.population)
     if isinstance(fit.population, FittedLatentRegression) and fit.details.get("standard_errors") == "each item":

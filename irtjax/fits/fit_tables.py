@@ -12,7 +12,7 @@ from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import share_right
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import Responses
+from irtjax.responses.values import Responses, on_scales
 from irtjax.types import Bool, Float
 
 
@@ -29,7 +29,7 @@ def items(
     Where some are free by group, `group` is that of the row, empty of items that all groups have in common.
     """
     kinds: dict[str, Any] = {}
-    if isinstance(responses, ScaledResponses):
+    if on_scales(responses):
         kinds = {"model": details["models"], "grades": [scale.text for scale in responses.scales]}
     return pd.DataFrame(
         {
@@ -108,7 +108,7 @@ def facets(found: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _totals(responses: Responses | ScaledResponses, axis: int) -> dict[str, np.ndarray]:
-    if isinstance(responses, ScaledResponses):
-        return {"num_responses": responses.observed.sum(axis=axis), "mean_response": responses.mean(axis)}
+    if on_scales(responses):
+        return {"num_responses": responses.counts(axis)[1], "mean_response": responses.mean(axis)}
     right, observed = responses.counts(axis)
     return {"num_responses": observed, "proportion_correct": share_right(right, observed)}

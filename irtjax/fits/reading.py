@@ -15,10 +15,9 @@ from irtjax.responses.formats.collecting import LAST
 from irtjax.responses.formats.given import Given
 from irtjax.responses.judged import Judged, as_judged
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled
-from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import Responses
+from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled, as_sparse
+from irtjax.responses.sparse import SparseResponses, is_sparse
+from irtjax.responses.values import OnScales, Responses, on_scales
 from irtjax.storage.sources import naming
 
 AUTO = "auto"
@@ -47,7 +46,7 @@ def read(
     trials: Any = None,
     sparse: bool | None = False,
     **choice: Any,
-) -> tuple[Responses | ScaledResponses, Models]:
+) -> tuple[Any, Models]:
     """Responses, and the model of them or of each item; "auto" goes by the responses.
 
     Several right or wrong responses of a subject to an item are a count, which the binomial model has with the curve of
@@ -67,7 +66,7 @@ def read(
     Raises:
         InputError: as `irtjax.responses.scaling.as_scaled` and `irtjax.responses.convert.as_responses`.
     """
-    if isinstance(data, ScaledResponses):
+    if on_scales(data):
         return data, _models_of_scales(data) if model == AUTO else _named(model, data)
     if isinstance(trials, str):
         choice["columns"], trials = {**(choice.get("columns") or {}), "trials": trials}, None
@@ -94,7 +93,10 @@ def read(
         each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
         if len(each) != len(given.item_ids):
             raise InputError(f"{len(each)} models for {len(given.item_ids)} items")
-        scaled = as_scaled(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
+        if sparse is None:
+            sparse = is_sparse(len(given.cells), len(given.subject_ids), len(given.item_ids))
+        put = as_sparse if sparse else as_scaled
+        scaled = put(given, [WANTED.get(name, ORDERED) for name in each], grades, repeats, trials)
         return scaled, _named(models, scaled)
 
 
@@ -211,7 +213,7 @@ def _models_of_kinds(given: Given, grades: Labels, repeats: str | None, trials: 
     return _one_or_each([names.get(kind, "graded") for kind in kinds_of(given)])
 
 
-def _models_of_scales(responses: ScaledResponses) -> Models:
+def _models_of_scales(responses: OnScales) -> Models:
     other = OF_SHARES[0] if responses.trials is None else OF_COUNTS[0]
     return _one_or_each([other if scale.labels is None else "graded" for scale in responses.scales])
 
@@ -220,7 +222,7 @@ def _one_or_each(models: list[str]) -> Models:
     return models[0] if len(set(models)) == 1 else tuple(models)
 
 
-def _named(model: Models, responses: ScaledResponses) -> Models:
+def _named(model: Models, responses: OnScales) -> Models:
     """Models by names that the estimator knows: right/wrong items are graded ones, or of partial credit, of two steps.
 
     Raises:

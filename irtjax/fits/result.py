@@ -18,7 +18,7 @@ from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales
 from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
@@ -140,7 +140,7 @@ class Fit:
             raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
         rng = np.random.default_rng(seed)
         draws = {"ability": normal_draws(self.ability, self.ability_se, num_draws, rng)}
-        if isinstance(self.responses, ScaledResponses):
+        if on_scales(self.responses):
             names = [name for name in self.item_columns if f"{name}_se" in self.item_columns]
             of = self.item_columns
             return draws | {name: normal_draws(of[name], of[f"{name}_se"], num_draws, rng) for name in names}

@@ -17,6 +17,7 @@ from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.types import Bool, Float, Shaped
 
 METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
@@ -98,7 +99,7 @@ def dif(
     if not 0 < level < 1:
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
     _check_options(method, test, model, guessing)
-    given, _ = read(responses, AUTO, None, **choice)
+    given = whole(read(responses, AUTO, None, **choice)[0])
     found = membership(groups, given.subject_ids)
     data = _matched(given, found)
     if anchors is None:
@@ -183,7 +184,7 @@ def matched(responses: Any, groups: Any, **choice: Any) -> Matched:
     Raises:
         InputError: counts or shares, or groups that are not given for each subject.
     """
-    given, _ = read(responses, AUTO, None, **choice)
+    given = whole(read(responses, AUTO, None, **choice)[0])
     return _matched(given, membership(groups, given.subject_ids))
 
 
@@ -205,7 +206,7 @@ def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
             item = str(given.item_ids[int(np.argmax(without))])
             raise InputError(f"item '{item}' has counts or shares: expected right and wrong answers, or grades")
         return given.worths()
-    values = np.asarray(given.read().values)
+    values = np.asarray(whole(given).values)
     return np.where(values >= 0, values, np.nan).astype(float)
 
 

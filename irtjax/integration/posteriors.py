@@ -75,11 +75,11 @@ def posteriors(
         sd: of the population, whose dimensions are independent.
         near: about the means of the posteriors, and about their standard deviations, where these are known.
     """
-    blocks, dims = _in_blocks(items), len(mean)
+    blocks, dims = in_blocks(items), len(mean)
     if near is not None:
         centre, width = near
         frame, number = width[:, :, None] * np.eye(dims), NEAR_NODES.get(dims, 9)
-        yield from _close_in(np.arange(len(values)), values, blocks, mean, sd, centre, frame, number)
+        yield from close_in(np.arange(len(values)), values, blocks, mean, sd, centre, frame, number)
         return
     number_shared = SHARED_NODES.get(dims, 9)
     shared = rectangular(number_shared, dims=dims)
@@ -90,7 +90,7 @@ def posteriors(
         log_joint = _padded_call(_log_likelihoods, values[rows], blocks, nodes) + shared.log_weights
         frame = np.broadcast_to(np.diag(sd), (rows.size, dims, dims))
         centre = np.broadcast_to(mean, (rows.size, dims))
-        found, frame, resolved = _moments(
+        found, frame, resolved = moments(
             rows, nodes, shared.nodes, log_joint, centre, frame, 2 * BOUND / (number_shared - 1)
         )
         if resolved.any():
@@ -98,10 +98,10 @@ def posteriors(
         if not resolved.all():
             wide = found.choose(~resolved)
             number = OWN_NODES.get(dims, 9)
-            yield from _close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved], number)
+            yield from close_in(wide.rows, values, blocks, mean, sd, wide.mean, frame[~resolved], number)
 
 
-def _close_in(
+def close_in(
     rows: np.ndarray,
     values: np.ndarray,
     blocks: ItemParameters,
@@ -127,7 +127,7 @@ def _close_in(
             log_density = -0.5 * (((nodes - mean) / sd) ** 2).sum(axis=2) - np.log(sd * np.sqrt(2 * np.pi)).sum()
             log_joint = _padded_call(_log_likelihoods_at_importance_nodes, values[at_rows], blocks, nodes)
             log_joint = log_joint + log_density + log_volume[:, None]
-            found, next_frame, resolved = _moments(at_rows, nodes, z, log_joint, at_centre, at_frame, spacing)
+            found, next_frame, resolved = moments(at_rows, nodes, z, log_joint, at_centre, at_frame, spacing)
             if number_of_pass == MOST_PASSES - 1:
                 resolved[:] = True
             if resolved.any():
@@ -137,7 +137,7 @@ def _close_in(
             left = found.rows[~resolved], found.mean[~resolved], next_frame[~resolved]
 
 
-def _moments(
+def moments(
     rows: np.ndarray,
     nodes: np.ndarray,
     z: np.ndarray,
@@ -179,13 +179,13 @@ def expectations(function: Function, found: Posteriors, items: ItemParameters) -
         found: posteriors of J subjects.
         items: of I items.
     """
-    blocks, num_items = _in_blocks(items), len(items.intercept)
+    blocks, num_items = in_blocks(items), len(items.intercept)
     program = _expectations if found.nodes.ndim == 2 else _expectations_at_importance_nodes
     results = _padded_call(functools.partial(program, function), found.weights, blocks, found.nodes)
     return tuple(result[:, :num_items] for result in results)
 
 
-def _in_blocks(items: ItemParameters) -> ItemParameters:
+def in_blocks(items: ItemParameters) -> ItemParameters:
     """Items in blocks (N, B, …), the last one filled with items that no one answers."""
     number = len(items.intercept)
     block = min(BLOCK_ITEMS, -(-number // 64) * 64)

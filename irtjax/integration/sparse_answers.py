@@ -19,6 +19,7 @@ from irtjax.item_models.protocol import ItemModel
 from irtjax.responses.sparse import rows_of
 from irtjax.types import Float, Int, Shaped
 
+AT_A_TIME = 2**14  # cells
 AGREE = 4  # answers to a cell, on average, from which on cells are worth a table
 
 
@@ -50,7 +51,7 @@ class SparseAnswers(OfPopulation):
         trials: whether responses are of several.
     """
 
-    starts: Int[np.ndarray, " J+1"]
+    starts: Int[np.ndarray, " ends"]
     columns: Int[np.ndarray, " N"]
     entries: Float[np.ndarray, " N"] | None
     cells: Cells
@@ -135,7 +136,7 @@ class SparseAnswers(OfPopulation):
 
 
 def sparse_answers(
-    starts: Int[np.ndarray, " J+1"],
+    starts: Int[np.ndarray, " ends"],
     items: Int[np.ndarray, " N"],
     values: Shaped[np.ndarray, " N"],
     num_items: int,
@@ -179,7 +180,7 @@ def sparse_answers(
         item = items[first].astype(np.int64)
         adds = _adds(item, values[first], None if trials is None else trials[first], num_items, model)
         return SparseAnswers(starts=starts, columns=of_answer, entries=None, cells=Cells(adds, item), **common)
-    rows = _adds(items, values, trials, num_items, model)
+    rows = _entries(items, values, trials, num_items, model)
     at = np.asarray(starts)
     per_item = (rows.shape[1] - num_items) // num_items
     item = np.concatenate([np.repeat(np.arange(num_items), per_item), np.arange(num_items)])
@@ -210,6 +211,24 @@ def _adds(
     num_items: int,
     model: ItemModel,
 ) -> Any:
+    """Statistics and trials (C, M + I) of cells; those that are 0 are left out."""
+    parts = [slice(at, at + AT_A_TIME) for at in range(0, len(items), AT_A_TIME)]
+    found = [
+        _entries(items[part], values[part], None if trials is None else trials[part], num_items, model)
+        for part in parts
+    ]
+    for one in found:
+        one.eliminate_zeros()
+    return found[0] if len(found) == 1 else scipy.sparse.vstack(found, "csr")
+
+
+def _entries(
+    items: Int[np.ndarray, " C"],
+    values: Shaped[np.ndarray, " C"],
+    trials: Int[np.ndarray, " C"] | None,
+    num_items: int,
+    model: ItemModel,
+) -> Any:
     """Statistics and trials (C, M + I) of answers, as those of one subject to as many items."""
     statistics = model.take(items).statistics(np.asarray(values)[None, :]).reshape(len(items), -1)
     per_item = statistics.shape[1]
@@ -224,18 +243,17 @@ def _adds(
 
 
 def _log_base(
-    starts: Int[np.ndarray, " J+1"],
+    starts: Int[np.ndarray, " ends"],
     items: Int[np.ndarray, " N"],
     values: Shaped[np.ndarray, " N"],
     trials: Int[np.ndarray, " N"] | None,
     model: ItemModel,
 ) -> Float[np.ndarray, " J"]:
     """Σ log h of each subject: that of each answer, as if it were all that a subject had said."""
-    num_subjects = len(starts) - 1
-    if not isinstance(model, Families):
-        return np.zeros(num_subjects)
-    of_answers, num_items = np.zeros(len(items)), int(items.max(initial=0)) + 1
-    for _, some in model.groups(num_items):  # which differ by family alone
+    num_subjects, num_items = len(starts) - 1, int(items.max(initial=0)) + 1
+    of_answers = np.zeros(len(items))
+    alike = [some for _, some in model.groups(num_items)] if isinstance(model, Families) else [np.arange(num_items)]
+    for some in alike:  # which differ by family alone
         at = np.isin(items, some)
         if at.any():
             of_some = None if trials is None else np.asarray(trials)[at][:, None]

@@ -13,10 +13,9 @@ import numpy as np
 
 from irtjax.item_models.categories import Coordinates, Indicators, log_normalizer_of
 from irtjax.item_models.contrasts import helmert
+from irtjax.item_models.principal_axes import principal_means
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.types import AnyArray, Float, Int, Shaped
-
-WEAK = 5.0  # responses at the middle, that draw the mean of a category there
+from irtjax.types import AnyArray, Float, Int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,19 +55,16 @@ class Nominal(Indicators):
         return row + row.swapaxes(2, 3)
 
     def start(
-        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Any, trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
-        """Logarithms of frequencies; slopes by where those who chose a category are on the first principal axis."""
+        """Logarithms of frequencies; slopes by where those who chose a category are on the first principal axis.
+
+        Values are a SciPy array (J, I) of categories, each 1 more, 0 where missing.
+        """
         del trials
         most = int(top.max())
-        chosen = (values[:, :, None] == np.arange(most + 1)).astype(float)
-        counts = chosen.sum(axis=0)
-        centred = np.where(
-            (values >= 0)[:, :, None], chosen - counts / np.maximum(counts.sum(1, keepdims=True), 1), 0.0
-        )
-        axis = np.linalg.svd(centred.reshape(len(values), -1), full_matrices=False)[0][:, 0] * np.sqrt(len(values))
-        own = np.arange(most + 1) <= top[:, None]
-        mean = np.einsum("j,jic->ic", axis, chosen) / (counts + WEAK)
+        means, counts = principal_means(values, most, 1)
+        own, mean = np.arange(most + 1) <= top[:, None], means[:, 0]
         others = np.zeros((len(top), num_others))
         width = num_others // 2
         for part, each in enumerate((mean, np.log(counts + 0.5))):

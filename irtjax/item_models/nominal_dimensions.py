@@ -14,9 +14,9 @@ import numpy as np
 
 from irtjax.item_models.categories import Coordinates, Indicators, log_normalizer_of
 from irtjax.item_models.contrasts import helmert
-from irtjax.item_models.nominal import WEAK
+from irtjax.item_models.principal_axes import principal_means
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.types import AnyArray, Bool, Float, Int, Shaped
+from irtjax.types import AnyArray, Bool, Float, Int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,17 +66,12 @@ class NominalInDimensions(Indicators):
         return at.x.__array_namespace__().zeros((*residual.shape[:2], size, size))
 
     def start(
-        self, values: Shaped[np.ndarray, "J I"], trials: Any, top: Int[np.ndarray, " I"], num_others: int
+        self, values: Any, trials: Any, top: Int[np.ndarray, " I"], num_others: int
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
         """As of one dimension, by the first D principal axes, rotated to where the last contrasts are to be 0."""
         del trials
         most, width = int(top.max()), num_others // (self.dims + 1)
-        chosen = (values[:, :, None] == np.arange(most + 1)).astype(float)
-        counts = chosen.sum(axis=0)
-        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        centred = np.where((values >= 0)[:, :, None], chosen - share, 0.0).reshape(len(values), -1)
-        axes = np.linalg.svd(centred, full_matrices=False)[0][:, : self.dims] * np.sqrt(len(values))
-        mean = np.einsum("jd,jic->idc", axes, chosen) / (counts + WEAK)[:, None]
+        mean, counts = principal_means(values, most, self.dims)
         parts = np.concatenate([mean, np.log(counts + 0.5)[:, None]], axis=1)
         own = (np.arange(most + 1) <= top[:, None])[:, None]
         middle = np.where(own, parts, 0.0).sum(axis=2, keepdims=True) / (top + 1)[:, None, None]

@@ -116,7 +116,10 @@ class _ModeSearch(NamedTuple):
 
 @in_full_precision
 def ability_mode(
-    responses: Int[AnyArray, " I"], items: ItemParameters, population: Population | None = None
+    responses: Int[AnyArray, " I"],
+    items: ItemParameters,
+    population: Population | None = None,
+    scale: tuple[AnyArray, AnyArray] | None = None,
 ) -> Ability:
     """ML or MAP ability of one subject in any model of one or more dimensions; `jax.vmap` it over many.
 
@@ -130,6 +133,8 @@ def ability_mode(
         responses: (I,) integers; 1 right, 0 wrong, negative missing.
         items: parameters of the I items.
         population: the same for each dimension; None for ML.
+        scale: origin (D,) and unit (D,) in which ML looks for the ability; None for those of the items, by which starts
+            differ where a subject has some of the items only.
 
     Returns:
         Ability (D,) and standard errors (D,), from the expected information at the ability [plus 1/σ²]; scalars where
@@ -140,7 +145,7 @@ def ability_mode(
         it, or only together with others.
     """
     dims = items.slope.shape[1]
-    centre, unit = scale_of(items, population)
+    centre, unit = scale or scale_of(items, population)
     own = rescaled(items, centre, unit)
     if population is None and dims > 1:
         return on_scale(*_likeliest(responses, own), centre, unit)

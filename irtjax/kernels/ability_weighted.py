@@ -11,7 +11,9 @@ from irtjax.types import AnyArray, Int
 
 
 @in_full_precision
-def ability_wle(responses: Int[AnyArray, " I"], items: ItemParameters) -> Ability:
+def ability_wle(
+    responses: Int[AnyArray, " I"], items: ItemParameters, scale: tuple[AnyArray, AnyArray] | None = None
+) -> Ability:
     """Weighted likelihood estimate of one subject (Warm 1989, eq. 6), D = 1; `jax.vmap` it over many.
 
     The root of
@@ -25,12 +27,13 @@ def ability_wle(responses: Int[AnyArray, " I"], items: ItemParameters) -> Abilit
     Args:
         responses: (I,) integers; 1 right, 0 wrong, negative missing.
         items: parameters of the I items, one slope each.
+        scale: origin (1,) and unit (1,) in which to look; None for those of the items.
 
     Returns:
         Scalars: the ability, finite also where all answers are right, or all wrong; and 1/√I there, which Warm gives as
         its standard error. NaN where no item that was answered depends on ability.
     """
-    centre, unit = scale_of(items, None)
+    centre, unit = scale or scale_of(items, None)
     own = rescaled(items, centre, unit)
     slope = own.slope.T  # (1, I)
     right, wrong = responses[None, :] == 1, responses[None, :] == 0

@@ -11,7 +11,7 @@ import pyarrow
 import scipy.sparse
 
 from irtjax import processes
-from irtjax.errors import InputError
+from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats import open_responses, read_given, read_responses
 from irtjax.responses.formats.collecting import How, InMemory
 from irtjax.responses.formats.data_frames import (
@@ -117,6 +117,17 @@ def _as_frame(data: Any, columns: Mapping[str, str] | None) -> pd.DataFrame | No
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
     return data if isinstance(data, pd.DataFrame) else None
+
+
+def as_matrix_or_sparse(
+    data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
+) -> ResponseMatrix | SparseResponses:
+    """As `as_responses`, but sparse responses stay so."""
+    if not isinstance(data, SparseResponses):
+        return as_responses(data, item_ids, columns)
+    if data.scales is not None:
+        raise NotScoredError("responses with scales of their own, expected right and wrong answers")
+    return data
 
 
 def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:

@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, as_ids, require_unique
@@ -59,6 +60,22 @@ class Scale:
         assert self.labels is not None
         assert other.labels is not None
         return self.worth[[self.labels.index(label) for label in other.labels]]
+
+
+class Answered(NamedTuple):
+    """N responses, one by one.
+
+    Attributes:
+        subjects: (N,) who answered.
+        items: (N,) what.
+        values: (N,) as `ScaledResponses` has them.
+        trials: (N,) of each; None where there are no counts.
+    """
+
+    subjects: Int[np.ndarray, " N"]
+    items: Int[np.ndarray, " N"]
+    values: Shaped[np.ndarray, " N"]
+    trials: Int[np.ndarray, " N"] | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,6 +143,28 @@ class ScaledResponses:
     def read(self) -> "ScaledResponses":
         """Itself: all responses are in memory already."""
         return self
+
+    @property
+    def num_trials(self) -> int:
+        """Trials of all responses; one of each that is no count."""
+        observed = self.observed
+        return int(observed.sum() if self.trials is None else np.where(observed, self.trials, 0).sum())
+
+    def answered(self, chosen: Bool[np.ndarray, " I"] | None = None) -> Answered:
+        """The responses to some of the items, one by one."""
+        places = np.arange(self.num_items) if chosen is None else np.flatnonzero(chosen)
+        values = np.asarray(self.values)[:, places]
+        subjects, at = np.nonzero(values >= 0)
+        trials = None if self.trials is None else self.trials[:, places][subjects, at]
+        return Answered(subjects, places[at], values[subjects, at], trials)
+
+    def columns(self, items: Int[np.ndarray, " n"]) -> tuple[Shaped[np.ndarray, "J n"], Int[np.ndarray, "J n"] | None]:
+        """Answers to some items, those to each one below the other, and their trials."""
+        return np.asarray(self.values)[:, items], None if self.trials is None else self.trials[:, items]
+
+    def categories(self, items: Int[np.ndarray, " n"]) -> Any:
+        """Categories that subjects chose of some items, each 1 more, in an array of SciPy (J, n)."""
+        return scipy.sparse.csr_array(np.asarray(self.values)[:, items].astype(int) + 1)
 
     def frequencies(self) -> Int[np.ndarray, "I C"]:
         """How often each category of each item was given; of items with categories."""

@@ -9,6 +9,7 @@ from irtjax.errors import InputError
 from irtjax.responses.formats.given import Given, numbers_of
 from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, by_item, different, kinds_of
 from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
+from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown
 from irtjax.types import Bool, Float, Int
 
@@ -18,17 +19,21 @@ SHOWN = 12  # labels that a message names
 
 
 class Gathered(NamedTuple):
-    """Sums over the responses of each subject to each item.
+    """Sums over the responses of each subject to each item, in M pairs of these, subject by subject.
 
     Attributes:
-        sums: (J, I) of what responses are worth.
-        numbers: (J, I) of responses.
-        trials: (J, I) of trials; of responses where nothing is said of these.
+        subjects: (M,) who answered.
+        items: (M,) what, rising within a subject.
+        sums: (M,) of what responses are worth.
+        numbers: (M,) of responses.
+        trials: (M,) of trials; of responses where nothing is said of these.
     """
 
-    sums: Float[np.ndarray, "J I"]
-    numbers: Int[np.ndarray, "J I"]
-    trials: Int[np.ndarray, "J I"]
+    subjects: Int[np.ndarray, " M"]
+    items: Int[np.ndarray, " M"]
+    sums: Float[np.ndarray, " M"]
+    numbers: Int[np.ndarray, " M"]
+    trials: Int[np.ndarray, " M"]
 
 
 def as_scaled(
@@ -52,6 +57,17 @@ def as_scaled(
         InputError: names the subject and the item of a response that is not on the scale or there several times; or an
             item with numbers and texts, with texts in no order, or with numbers that are none of the kind.
     """
+    return as_sparse(given, wanted, grades, repeats, trials).read()
+
+
+def as_sparse(
+    given: Given, wanted: Sequence[str], grades: Labels = None, repeats: str | None = None, trials: Any = None
+) -> SparseResponses:
+    """As `as_scaled`, each answer one by one; there is no matrix on the way.
+
+    Raises:
+        InputError: as there.
+    """
     if repeats not in (None, "mean"):
         raise InputError(f"`repeats` {repeats!r}: expected 'mean' or 'last'")
     scales = _scales(given, wanted, grades)
@@ -59,30 +75,28 @@ def as_scaled(
     for i, at in enumerate(by_item(given)):
         worth[at] = _worth(given, at, scales[i])
     gathered = _gather(given, worth)
-    counted = np.array([one == COUNTED for one in wanted])
-    _refuse_repeats(given, gathered.numbers, np.array([one == UNORDERED for one in wanted]))
-    means = np.divide(
-        gathered.sums, gathered.numbers, out=np.full(gathered.sums.shape, np.nan), where=gathered.numbers > 0
-    )
-    values = np.where(np.isnan(means), MISSING, means)
-    for i, scale in enumerate(scales):
+    counted, unordered = (np.array([one == kind for one in wanted])[gathered.items] for kind in (COUNTED, UNORDERED))
+    _refuse_repeats(given, gathered, unordered)
+    values, order = gathered.sums / gathered.numbers, np.argsort(gathered.items, kind="stable")
+    ends = np.cumsum(np.bincount(gathered.items, minlength=len(scales)))
+    for scale, at in zip(scales, np.split(order, ends[:-1]), strict=True):
         if scale.labels is not None:
-            there = gathered.numbers[:, i] > 0
-            middles = (scale.worth[1:] + scale.worth[:-1]) / 2
-            values[there, i] = np.searchsorted(middles, means[there, i], side="right")
+            values[at] = np.searchsorted((scale.worth[1:] + scale.worth[:-1]) / 2, values[at], side="right")
     n = None
     if counted.any():
-        n = _trials(gathered, trials, counted)
-        values = np.where(counted & (gathered.numbers > 0), gathered.sums, values)
-        _check_counts(given, values, n, counted)
+        n = _trials(given, gathered, trials, counted)
+        values = np.where(counted, gathered.sums, values)
+        _check_counts(given, gathered, values, n, counted)
     whole = not any(one == SHARED for one in wanted)
-    return ScaledResponses(
-        values.astype(np.int32 if counted.any() else np.int8) if whole else values,
+    return SparseResponses(
+        np.concatenate([[0], np.cumsum(np.bincount(gathered.subjects, minlength=len(given.subject_ids)))]),
+        gathered.items,
+        values.astype(np.int32 if n is not None else np.int8) if whole else values,
         np.array(given.subject_ids),
         np.array(given.item_ids),
         tuple(scales),
         n,
-        int(gathered.numbers[:, ~counted].max(initial=1)),
+        int(gathered.numbers[~counted].max(initial=1)),
     )
 
 
@@ -190,48 +204,55 @@ def _text(cell: Any) -> str:
 
 
 def _gather(given: Given, worth: Float[np.ndarray, " N"]) -> Gathered:
-    shape = len(given.subject_ids), len(given.item_ids)
-    cell = given.subjects * shape[1] + given.items
-    size = shape[0] * shape[1]
-    sums, numbers = np.bincount(cell, worth, size), np.bincount(cell, minlength=size)
-    trials = numbers if given.trials is None else np.bincount(cell, given.trials, size).astype(int)
-    return Gathered(sums.reshape(shape), numbers.reshape(shape), trials.reshape(shape))
+    num_items = len(given.item_ids)
+    cells, place = np.unique(given.subjects.astype(np.int64) * num_items + given.items, return_inverse=True)
+    numbers = np.bincount(place, minlength=len(cells))
+    trials = numbers if given.trials is None else np.bincount(place, given.trials, len(cells)).astype(int)
+    return Gathered(*np.divmod(cells, num_items), np.bincount(place, worth, len(cells)), numbers, trials)
 
 
-def _refuse_repeats(given: Given, numbers: Int[np.ndarray, "J I"], unordered: Bool[np.ndarray, " I"]) -> None:
-    repeated = (numbers > 1) & unordered
+def _refuse_repeats(given: Given, gathered: Gathered, unordered: Bool[np.ndarray, " M"]) -> None:
+    repeated = (gathered.numbers > 1) & unordered
     if repeated.any():
-        j, i = np.argwhere(repeated)[0]
+        at = int(np.argmax(repeated))
         raise InputError(
-            f"subject {given.subject_ids[j]!r} answers item {given.item_ids[i]!r} {numbers[j, i]} times, the first of "
-            f"{repeated.sum():,} such, and categories without order have no mean: keep one response of each"
+            f"subject {given.subject_ids[gathered.subjects[at]]!r} answers item "
+            f"{given.item_ids[gathered.items[at]]!r} {gathered.numbers[at]} times, the first of {repeated.sum():,} "
+            "such, and categories without order have no mean: keep one response of each"
         )
 
 
-def _trials(gathered: Gathered, trials: Any, counted: Bool[np.ndarray, " I"]) -> Int[np.ndarray, "J I"]:
-    """Trials of each response, 1 where there are no counts.
+def _trials(given: Given, gathered: Gathered, trials: Any, counted: Bool[np.ndarray, " M"]) -> Int[np.ndarray, " M"]:
+    """Trials of each response, 1 where it is no count.
 
     Raises:
         InputError: they are not integers, or have another shape.
     """
-    used = counted & (gathered.numbers > 0)
     if trials is None:
-        return np.where(used, gathered.trials, 1).astype(np.int32)
+        return np.where(counted, gathered.trials, 1).astype(np.int32)
+    shape = len(given.subject_ids), len(given.item_ids)
     try:
-        array = np.broadcast_to(np.asarray(trials, float), used.shape)
+        array = np.broadcast_to(np.asarray(trials, float), shape)[gathered.subjects, gathered.items]
     except ValueError as error:
-        raise InputError(f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {used.shape}") from error
-    if not ((array >= 1) & (array == np.floor(array)))[used].all():
+        raise InputError(f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {shape}") from error
+    if not ((array >= 1) & (array == np.floor(array)))[counted].all():
         raise InputError("`trials`: expected integers, 1 or more")
     # of each response, where there are several
-    return np.where(used, array * np.maximum(gathered.numbers, 1), 1).astype(np.int32)
+    return np.where(counted, array * gathered.numbers, 1).astype(np.int32)
 
 
-def _check_counts(given: Given, values: np.ndarray, n: np.ndarray, counted: np.ndarray) -> None:
+def _check_counts(
+    given: Given,
+    gathered: Gathered,
+    values: Float[np.ndarray, " M"],
+    n: Int[np.ndarray, " M"],
+    counted: Bool[np.ndarray, " M"],
+) -> None:
     wrong = counted & ((values > n) | (values != np.floor(values)) | (values < MISSING))
     if wrong.any():
-        j, i = np.argwhere(wrong)[0]
+        at = int(np.argmax(wrong))
         raise InputError(
-            f"subject {given.subject_ids[j]!r}, item {given.item_ids[i]!r}: {values[j, i]:g} successes of {n[j, i]} "
-            "trials: give the number of trials in `trials`, or one row of 0 or 1 per trial"
+            f"subject {given.subject_ids[gathered.subjects[at]]!r}, item {given.item_ids[gathered.items[at]]!r}: "
+            f"{values[at]:g} successes of {n[at]} trials: give the number of trials in `trials`, or one row of 0 or 1 "
+            "per trial"
         )

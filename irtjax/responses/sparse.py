@@ -11,6 +11,7 @@ import scipy.sparse
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_sound_ids, require_unique
 from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.responses.sparse_scales import SparseScales
 from irtjax.types import Bool, Int, Shaped
 
 REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
@@ -19,7 +20,7 @@ FEW, LARGE = 0.1, 2**22  # share of cells with an answer, below which a matrix o
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
-class SparseResponses:
+class SparseResponses(SparseScales):
     """Responses of J subjects to I items, N of them, in compressed rows: subject by subject, items in their order.
 
     It takes 5 bytes for an answer that is right or wrong, and nothing for what is missing. It owns its arrays, which
@@ -33,29 +34,32 @@ class SparseResponses:
         item_ids: (I,) strings, unique.
         scales: (I,) of the items; None where answers are right or wrong.
         trials: (N,) of each count; None where there are no counts.
+        averaged: the most responses that a value which is no count is the mean of.
 
     Raises:
         InputError: no subjects or no items, arrays that do not go together, an answer other than 0 and 1 without
             scales, or an id that occurs twice.
     """
 
-    starts: Int[np.ndarray, " J+1"]
+    starts: Int[np.ndarray, " ends"]
     items: Int[np.ndarray, " N"]
     answers: Shaped[np.ndarray, " N"]
     subject_ids: Shaped[np.ndarray, " J"]
     item_ids: Shaped[np.ndarray, " I"]
-    scales: tuple[Scale, ...] | None = None
+    scales: Any = None
     trials: Int[np.ndarray, " N"] | None = None
+    averaged: int = 1
 
     def __init__(
         self,
-        starts: Int[np.ndarray, " rows"],
+        starts: Int[np.ndarray, " ends"],
         items: Int[np.ndarray, " N"],
         answers: Shaped[np.ndarray, " N"],
         subject_ids: np.ndarray | Sequence[str],
         item_ids: np.ndarray | Sequence[str],
         scales: tuple[Scale, ...] | None = None,
         trials: Int[np.ndarray, " N"] | None = None,
+        averaged: int = 1,
     ) -> None:
         subjects, names = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")
         require_unique(subjects, names, (len(starts) - 1, len(names)))
@@ -79,6 +83,7 @@ class SparseResponses:
                 leaf.setflags(write=False)
             object.__setattr__(self, name, leaf)
         object.__setattr__(self, "scales", scales)
+        object.__setattr__(self, "averaged", averaged)
 
     @classmethod
     def from_triples(
@@ -216,30 +221,13 @@ class SparseResponses:
         On other scales in place of the former sums of responses as shares of the way from the lowest to the highest.
         """
         observed = np.bincount(self.items, minlength=self.num_items) if axis == 0 else np.diff(self.starts)
-        shares = self.answers if self.scales is None else self._shares()
+        shares = self.answers if self.scales is None else self.shares()
         if axis == 0:
             total = np.bincount(self.items, shares, self.num_items)
         else:
             total = np.add.reduceat(np.append(shares, 0), self.starts[:-1], dtype=float)
             total[observed == 0] = 0
         return (total.astype(int) if self.scales is None else total), observed
-
-    def _shares(self) -> Shaped[np.ndarray, " N"]:
-        """How far each response is from the lowest to the highest of its item."""
-        assert self.scales is not None
-        if self.trials is not None:
-            return self.answers / self.trials
-        worths = [None if scale.labels is None else scale.worth for scale in self.scales]
-        most = max((len(worth) for worth in worths if worth is not None), default=0)
-        if not most:
-            return np.asarray(self.answers, float)
-        table = np.zeros((self.num_items, most))
-        for i, worth in enumerate(worths):
-            if worth is not None:
-                table[i, : len(worth)] = (worth - worth[0]) / (worth[-1] - worth[0])
-        of_categories = table[self.items, np.asarray(self.answers, int)]
-        has = np.array([worth is not None for worth in worths])
-        return np.where(has[self.items], of_categories, self.answers)
 
     def read(self) -> Any:
         """The matrix of all cells, missing ones included.
@@ -260,7 +248,7 @@ class SparseResponses:
         if self.trials is not None:
             trials = np.ones(values.shape, np.int32)
             trials[self.subjects, self.items] = self.trials
-        return ScaledResponses(values, self.subject_ids, self.item_ids, self.scales, trials)
+        return ScaledResponses(values, self.subject_ids, self.item_ids, self.scales, trials, self.averaged)
 
     def choose_items(self, chosen: Shaped[np.ndarray, " chosen"]) -> "SparseResponses":
         """The responses to some of the items, by a mask (I,) or by positions."""
@@ -325,6 +313,14 @@ class SparseValues:
         self.responses, self.shape = responses, (responses.num_subjects, responses.num_items)
         self.size, self.dtype = self.shape[0] * self.shape[1], np.asarray(responses.answers).dtype
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Not all at once.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
+
     def __getitem__(self, at: tuple[slice, slice]) -> Shaped[np.ndarray, "_ _"]:
         if not isinstance(at, tuple) or not all(isinstance(one, slice) and one.step is None for one in at):
             raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
@@ -365,11 +361,10 @@ def of_matrix(responses: ResponseMatrix | ScaledResponses) -> SparseResponses:
     there = values >= 0
     _, items = np.nonzero(there)
     starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    trials = (
-        responses.trials[there] if isinstance(responses, ScaledResponses) and responses.trials is not None else None
-    )
-    scales = responses.scales if isinstance(responses, ScaledResponses) else None
-    return SparseResponses(starts, items, values[there], responses.subject_ids, responses.item_ids, scales, trials)
+    own: tuple[Any, ...] = ()
+    if isinstance(responses, ScaledResponses):
+        own = responses.scales, None if responses.trials is None else responses.trials[there], responses.averaged
+    return SparseResponses(starts, items, values[there], responses.subject_ids, responses.item_ids, *own)
 
 
 def sorted_answers(
@@ -377,7 +372,7 @@ def sorted_answers(
     items: Int[np.ndarray, " N"],
     answers: Shaped[np.ndarray, " N"],
     shape: tuple[int, int],
-) -> tuple[Int[np.ndarray, " J+1"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
+) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
     """Answers subject by subject, items in their order; of one cell in the order in which they came.
 
     Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
@@ -401,15 +396,15 @@ def in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
 
 
 def rows_of(
-    starts: Int[np.ndarray, " rows"], rows: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " N"]]:
+    starts: Int[np.ndarray, " ends"], rows: Int[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " ends_n"], Int[np.ndarray, " N"]]:
     """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
     lengths = starts[rows + 1] - starts[rows]
     begin = np.concatenate([[0], np.cumsum(lengths)])
     return begin, np.repeat(starts[rows] - begin[:-1], lengths) + np.arange(begin[-1])
 
 
-def answered_again(starts: Int[np.ndarray, " rows"], items: Int[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+def answered_again(starts: Int[np.ndarray, " ends"], items: Int[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
     """Whether the subject answered the item in the entry before."""
     again = np.zeros(len(items), bool)
     np.equal(items[1:], items[:-1], out=again[1:])
@@ -418,11 +413,11 @@ def answered_again(starts: Int[np.ndarray, " rows"], items: Int[np.ndarray, " N"
 
 
 def kept_answers(
-    starts: Int[np.ndarray, " rows"],
+    starts: Int[np.ndarray, " ends"],
     items: Int[np.ndarray, " N"],
     answers: Shaped[np.ndarray, " N"],
     kept: Bool[np.ndarray, " N"],
-) -> tuple[Int[np.ndarray, " rows"], Int[np.ndarray, " n"], Shaped[np.ndarray, " n"]]:
+) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " n"], Shaped[np.ndarray, " n"]]:
     """Some of the answers, in compressed rows as all of them are."""
     return np.concatenate([[0], np.cumsum(kept)])[starts], items[kept], answers[kept]
 

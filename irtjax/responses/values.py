@@ -1,16 +1,42 @@
 """Responses wherever they are, in memory or left in files: how both are read and counted."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from irtjax import processes
+from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, counts
+from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses, SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 
 Responses = ResponseMatrix | StoredResponses | SparseResponses
+OnScales = ScaledResponses | SparseResponses  # whose scales are there
+
+MOST_CELLS = 2**27  # of a matrix that is made of single answers, where each takes 8 bytes, and that several times
+
+
+def on_scales(responses: Any) -> TypeGuard[OnScales]:
+    """Whether items have scales of their own, and are not right or wrong."""
+    return getattr(responses, "scales", None) is not None
+
+
+def whole(responses: Any) -> ResponseMatrix | ScaledResponses:
+    """The matrix of all cells, for statistics that hold numbers of 8 bytes for each cell, several at a time.
+
+    Raises:
+        InputError: responses that are held by the answer have too many cells for that.
+    """
+    cells = responses.num_subjects * responses.num_items
+    if isinstance(responses, SparseResponses) and cells > MOST_CELLS:
+        raise InputError(
+            f"{responses.num_subjects:,} subjects × {responses.num_items:,} items with {responses.num_answers:,} "
+            f"answers: this goes through all cells, of which {MOST_CELLS:,} fit into memory: give it fewer subjects or "
+            "items (`choose_subjects`, `choose_items`)"
+        )
+    return responses.read()
 
 
 @runtime_checkable

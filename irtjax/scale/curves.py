@@ -19,6 +19,7 @@ from irtjax.item_models.listing import model_of
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.values import whole
 from irtjax.types import Float
 
 FEWEST = 5.0  # subjects that a point of an empirical curve needs
@@ -58,7 +59,7 @@ def empirical_curves(fit: Fit, responses: ResponseMatrix, grouped: bool = False)
         grouped: the abilities are up to six ranges with about as many subjects each, in place of single nodes, where
             few subjects have too little weight: `theta` is the mean ability in a range.
     """
-    theta, posterior = _posteriors(fit, to_answers(fit.responses.read().values))
+    theta, posterior = _posteriors(fit, to_answers(whole(fit.responses).values))
     members = _ranges(posterior.sum(axis=0)) if grouped else None
     in_scale = {item: at for at, item in enumerate(fit.responses.item_ids)}
     slope, intercept = np.zeros((responses.num_items, 1)), np.zeros(responses.num_items)

@@ -12,6 +12,7 @@ from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale.duplicates import duplicates
 from irtjax.scale.item_tests import GRADED, ItemTests, how_to_test
 from irtjax.types import Float, Int
@@ -191,7 +192,7 @@ def _undiscriminating(fit: Fit, tests: ItemTests, rules: Rules, number: int) -> 
 
 def _with_rest(fit: Fit, items: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """One-sided p-values of the correlations of these items with the mean of all others."""
-    values = np.asarray(fit.responses.read().values).astype(float)
+    values = np.asarray(whole(fit.responses).values).astype(float)
     seen = values >= 0
     values = np.where(seen, values - np.where(seen, values, 0).sum(axis=0) / seen.sum(axis=0), 0.0)
     rest = (values.sum(axis=1)[:, None] - values[:, items]) / np.maximum(seen.sum(axis=1)[:, None] - seen[:, items], 1)

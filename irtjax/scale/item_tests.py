@@ -17,6 +17,7 @@ from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import Quadrature, of_test, rectangular
 from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale import fit_statistics, overall_fit, tested
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
@@ -95,7 +96,7 @@ class RightWrong:
     def below_guessing(self, fit: Fit) -> Bool[np.ndarray, " I"]:
         """So few that no finite difficulty goes with the guessing that is held."""
         guessing = fit.item_columns.get("guessing", np.zeros(fit.responses.num_items))
-        return fit.unbounded & (guessing > proportion_correct(fit.responses.read().values, axis=0))
+        return fit.unbounded & (guessing > proportion_correct(whole(fit.responses).values, axis=0))
 
     def pairs(self, fit: Fit) -> pd.DataFrame:
         """X² of Chen and Thissen, and Q3; the larger p-value of the two counts.
@@ -208,7 +209,7 @@ def held(guessing: Mapping[str, float] | None, ids: Shaped[np.ndarray, " I"]) ->
 
 
 def _values(fit: Fit) -> np.ndarray:
-    return fit.responses.read().values
+    return whole(fit.responses).values
 
 
 def _nodes(fit: Fit) -> Quadrature:

@@ -13,6 +13,7 @@ from irtjax.estimation.specify import item_types, specify
 from irtjax.fits.result import Fit
 from irtjax.kernels.models import ItemParameters, derivatives, probabilities
 from irtjax.kernels.quadrature import of_moments
+from irtjax.responses.values import whole
 from irtjax.scale.forms import FEWEST, Form, forms
 from irtjax.scale.margin_statistic import margin_statistic
 from irtjax.scale.margins import Features, Moments, features
@@ -85,7 +86,7 @@ def overall_fit(fit: Fit, model: str | Sequence[str] | None = None, held: bool =
     Raises:
         InputError: missing answers that follow no design, fewer margins than parameters, or no convergence.
     """
-    values = fit.responses.read().values
+    values = whole(fit.responses).values
     num_items = values.shape[1]
     items, dims = _of_standard_population(fit), fit.parameters.slope.shape[1]
     if held:

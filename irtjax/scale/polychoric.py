@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale.tetrachoric import CONTINUITY, FEW, LARGEST, MANY, MAX_STEPS, MODERATE, TOLERANCE, tetrachoric
 from irtjax.types import Float, Int
 
@@ -43,7 +44,7 @@ def polychoric(responses: Any, grades: Any = None) -> Float[np.ndarray, "I I"]:
     if not isinstance(responses, ScaledResponses):
         responses = read(responses, "graded" if grades is not None else AUTO, grades=grades)[0]
     if not isinstance(responses, ScaledResponses):  # right and wrong answers
-        return tetrachoric(np.asarray(responses.read().values))
+        return tetrachoric(np.asarray(whole(responses).values))
     if any(scale.labels is None for scale in responses.scales):
         item = next(str(i) for i, s in zip(responses.item_ids, responses.scales, strict=True) if s.labels is None)
         raise InputError(f"item {item!r} has counts or shares: polychoric correlations are of ordered grades")

@@ -19,8 +19,9 @@ from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
+from irtjax.responses.values import on_scales, whole
 from irtjax.scale.forms import FEWEST
 from irtjax.scoring.abilities import matching
 from irtjax.scoring.family_items import KnownItems, ready
@@ -113,7 +114,9 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
     if dims > 1:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
     _require_one_population(found)
-    given = matching(found, found.responses.read() if responses is None else responses, None, columns)
+    responses = found.responses if responses is None else responses
+    responses = whole(responses) if isinstance(responses, SparseResponses | StoredResponses) else responses
+    given = matching(found, responses, None, columns)
     values, observed = _values_and_trials(given.responses)
     top = np.ones(values.shape[1], int) if given.known is None else np.asarray(given.known.parameters.top)
     items = jax.tree.map(lambda leaf: np.asarray(leaf, float), given.parameters)
@@ -173,13 +176,15 @@ def _is_fitted(fit: Fit, responses: Any, values: np.ndarray, places: np.ndarray)
     own = fit.responses
     if not np.array_equal(own.subject_ids.astype(str), responses.subject_ids.astype(str)):
         return False
-    return isinstance(own, StoredResponses) or np.array_equal(np.asarray(own.values)[:, places], values)
+    if isinstance(own, StoredResponses):
+        return True
+    return np.array_equal(np.asarray(whole(own).values)[:, places], values)
 
 
 def specification_of(test: Tested) -> Specification:
     """What was estimated of the items of a fit."""
     responses = test.fit.responses
-    if isinstance(responses, ScaledResponses):
+    if on_scales(responses):
         priors = None if test.fit.maximum_likelihood else "auto"
         return plan_families(responses, test.fit.item_models, 1, priors).specification
     return specify(types_of(test.fit))

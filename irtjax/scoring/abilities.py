@@ -17,25 +17,23 @@ from irtjax.fits.fit_files import holds_fit, read_items
 from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.tables import from_columns
 from irtjax.kernels.ability import Ability, percentile
-from irtjax.kernels.ability_means import ability_eap, nodes_for, shared_eap
-from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.ability_means import nodes_for, shared_eap
 from irtjax.kernels.ability_nodes import line_nodes
-from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import STANDARD, Population
-from irtjax.responses.convert import as_responses, as_responses_or_stored
+from irtjax.responses.convert import as_matrix_or_sparse, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses, keep
 from irtjax.scoring.family_items import KnownItems, known_items, matched, require_known
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
+from irtjax.scoring.one_subject import METHODS, by_method, require_one_dimension
+from irtjax.scoring.sparse_scores import BATCH, abilities_by_answer
 from irtjax.types import Int
-
-METHODS = ("eap", "map", "ml", "wle")
-BATCH = 64  # subjects at a time
 
 
 @processes.collective
@@ -91,14 +89,17 @@ def score(
     if given.known is not None:
         found = family_abilities(given.responses, given.known, method, given.population)
         answered = {
-            "num_responses": given.responses.observed.sum(axis=1),
+            "num_responses": given.responses.counts(axis=1)[1],
             "mean_response": given.responses.mean(axis=1),
         }
     else:
         matrix = given.responses
         mine = processes.share(matrix.num_subjects)
-        keep(matrix.values, mine)
-        found = abilities(matrix.values[mine, :], given.parameters, method, given.population, mesh)
+        if isinstance(matrix, SparseResponses):
+            found = abilities_by_answer(matrix.choose_subjects(mine), given.parameters, method, given.population)
+        else:
+            keep(matrix.values, mine)
+            found = abilities(matrix.values[mine, :], given.parameters, method, given.population, mesh)
         found = jax.tree.map(processes.gather, found)
         right, observed = matrix.counts(axis=1)
         answered = {"num_responses": observed, "proportion_correct": share_right(right, observed)}
@@ -152,7 +153,7 @@ def matching(
     if processes.number() > 1:
         matrix = as_responses_or_stored(responses, mesh, columns=columns)
     else:
-        matrix = as_responses(responses, item_ids=table.index.tolist(), columns=columns)
+        matrix = as_matrix_or_sparse(responses, item_ids=table.index.tolist(), columns=columns)
     require_known(matrix.item_ids.tolist(), table.index)
     return Matched(matrix, from_columns(table.loc[matrix.item_ids]), None, normal)
 
@@ -194,8 +195,7 @@ def abilities(
 
     The rows are spread over this process's devices of a mesh.
     """
-    if method == "wle" and items.slope.shape[1] > 1:
-        raise InputError(f"method 'wle' has one dimension, and the items have {items.slope.shape[1]}: use map or ml")
+    require_one_dimension(method, items)
     with jax.enable_x64(True):
         normal = Population(*(jnp.asarray(np.squeeze(x), float) for x in population))
         parameters = jax.tree.map(jnp.asarray, items)
@@ -237,13 +237,8 @@ def _all_rows(
     ) -> Ability:
         if shared is not None:
             return shared_eap(rows, items, *shared)
-        one = {
-            "ml": lambda row: ability_mode(row, items),
-            "map": lambda row: ability_mode(row, items, population),
-            "wle": lambda row: ability_wle(row, items),
-            "eap": lambda row: ability_eap(row, items, population, num_nodes),
-        }
-        return jax.lax.map(one[method], rows, batch_size=BATCH)
+        one = by_method(method, num_nodes, population)
+        return jax.lax.map(lambda row: one(row, items), rows, batch_size=BATCH)
 
     if mesh is None:
         return local(rows, items, population, shared)

@@ -19,7 +19,9 @@ from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.convert import as_given
 from irtjax.responses.formats.given import Given
 from irtjax.responses.scaled import BETWEEN, MISSING, Scale, ScaledResponses
-from irtjax.responses.scaling import ORDERED, as_scaled
+from irtjax.responses.scaling import ORDERED, as_scaled, as_sparse
+from irtjax.responses.sparse import SparseResponses, is_sparse
+from irtjax.responses.values import OnScales, on_scales
 from irtjax.scoring.of_group import require_named
 from irtjax.types import Float, Int, Shaped
 
@@ -59,7 +61,7 @@ def known_items(items: Fit | pd.DataFrame) -> KnownItems | None:
             missing or not finite.
     """
     if isinstance(items, Fit):
-        return _of_fit(items) if isinstance(items.responses, ScaledResponses) else None
+        return _of_fit(items) if on_scales(items.responses) else None
     models = items["model"].astype(str).tolist() if "model" in items else []
     return _of_table(items, models) if "grades" in items or set(models) & set(MODELS) else None
 
@@ -133,13 +135,13 @@ def _label(value: Any) -> Any:
     return int(number) if number == int(number) else number if np.isfinite(number) else str(value)
 
 
-def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any) -> tuple[ScaledResponses, KnownItems]:
+def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any) -> tuple[OnScales, KnownItems]:
     """Responses to some of the items, in the categories that these have, and these items.
 
     Args:
-        responses: `ScaledResponses`; a table of grades or categories, subjects × items, with the ids as index or as
-            column subject_id; an array of them that has all items in order; or whatever else
-            `irtjax.responses.convert.as_given` knows, such as the path of a file.
+        responses: `ScaledResponses`, or `SparseResponses` on scales; a table of grades or categories, subjects × items,
+            with the ids as index or as column subject_id; an array of them that has all items in order; or whatever
+            else `irtjax.responses.convert.as_given` knows, such as the path of a file.
         known: the items.
         trials: of counts, as of `irtjax.fit`.
         **choice: `columns`, `metric` and `filter` as of `irtjax.fit`.
@@ -147,8 +149,10 @@ def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any
     Raises:
         InputError: an item that is not known, or a response that it cannot have.
     """
-    if not isinstance(responses, ScaledResponses):
+    if not on_scales(responses):
         responses = _on_scales(responses, known, trials, choice)
+    if isinstance(responses, SparseResponses):
+        return _by_answer(responses, known)
     given = _of_scaled(responses)
     places = pd.Index(known.item_ids.astype(str)).get_indexer(given.item_ids)
     require_known(given.item_ids.tolist(), set(known.item_ids.astype(str)))
@@ -158,8 +162,53 @@ def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any
     return ScaledResponses(values, given.subject_ids, given.item_ids, chosen.scales, given.trials), chosen
 
 
-def ready(responses: ScaledResponses, known: KnownItems) -> tuple[ScaledResponses, KnownItems]:
+def _by_answer(responses: SparseResponses, known: KnownItems) -> tuple[SparseResponses, KnownItems]:
+    """Single responses in the categories of the items, and these items.
+
+    Raises:
+        InputError: an item that is not known, or a response that it cannot have.
+    """
+    ids = responses.item_ids.astype(str)
+    require_known(ids.tolist(), set(known.item_ids.astype(str)))
+    chosen = known.take(pd.Index(known.item_ids.astype(str)).get_indexer(ids))
+    most = max(max(scale.top for scale in responses.scales) + 1, 2)
+    table, has = np.full((len(ids), most), NONE), np.zeros(len(ids), bool)
+    for i, (given, scale) in enumerate(zip(responses.scales, chosen.scales, strict=True)):
+        if has_labels := scale.labels is not None:
+            table[i, : given.top + 1] = _places(list(given.labels or ()), scale)[:-1]
+        has[i] = has_labels
+    at = has[responses.items]
+    answers = np.array(responses.answers)
+    answers[at] = table[responses.items[at], answers[at].astype(int)]
+    if (wrong := at & (answers == NONE)).any():
+        n = int(np.argmax(wrong))
+        i, labels = int(responses.items[n]), responses.scales[responses.items[n]].labels
+        raise _unknown(
+            responses.subject_ids[responses.subjects[n]], ids[i], labels[int(responses.answers[n])], chosen.scales[i]
+        )
+    return dataclasses.replace(responses, answers=answers, scales=chosen.scales), chosen
+
+
+def _unknown(subject: Any, item: Any, label: Any, scale: Scale) -> InputError:
+    labels = ", ".join(map(str, scale.labels or ()))
+    return InputError(f"subject {str(subject)!r}, item {str(item)!r}: {str(label)!r}, expected one of {labels}")
+
+
+def _places(labels: list[Any], scale: Scale) -> Int[np.ndarray, " _"]:
+    """The categories of a scale that labels stand for; the last entry is that of no label."""
+    own = {_label(label): k for k, label in enumerate(scale.labels or ())}
+    return np.array([own.get(_label(label), NONE) for label in labels] + [MISSING])
+
+
+def ready(responses: OnScales, known: KnownItems) -> tuple[OnScales, KnownItems]:
     """Responses as the model of the items has them, and the items with it (`item_models.coded_counts.coded`)."""
+    if isinstance(responses, SparseResponses):
+        top = np.asarray(known.parameters.top)
+        found = coded(known.model, responses.answers, responses.trials, top, responses.items)
+        if found.model is known.model:
+            return responses, known
+        single = dataclasses.replace(responses, answers=found.values, trials=found.trials)
+        return single, known._replace(model=found.model, parameters=known.parameters._replace(top=found.top))
     found = coded(known.model, np.asarray(responses.values), responses.trials, np.asarray(known.parameters.top))
     if found.model is known.model:
         return responses, known
@@ -188,19 +237,14 @@ def _by_codes(given: _Given, i: int, scale: Scale) -> np.ndarray:
     codes, labels = given.codes[i], given.labels[i]
     if scale.labels is None:
         return codes
-    own = {_label(label): k for k, label in enumerate(scale.labels)}
-    places = np.array([own.get(_label(label), NONE) for label in labels] + [MISSING])
-    found = places[np.where(codes >= 0, codes, len(labels)).astype(int)]
+    found = _places(labels, scale)[np.where(codes >= 0, codes, len(labels)).astype(int)]
     if (found == NONE).any():
         j = int(np.argmax(found == NONE))
-        raise InputError(
-            f"subject {str(given.subject_ids[j])!r}, item {str(given.item_ids[i])!r}: "
-            f"{str(labels[int(codes[j])])!r}, expected one of {', '.join(map(str, scale.labels))}"
-        )
+        raise _unknown(given.subject_ids[j], given.item_ids[i], labels[int(codes[j])], scale)
     return found
 
 
-def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str, Any]) -> ScaledResponses:
+def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str, Any]) -> OnScales:
     """What was given, on the scales of the items.
 
     Raises:
@@ -221,7 +265,8 @@ def _on_scales(responses: Any, known: KnownItems, trials: Any, choice: dict[str,
     require_known(given.item_ids, labels)
     given = given.of_known(given.item_ids[i] for i in np.unique(given.items))  # those that someone answered
     family = dict(zip(known.item_ids.astype(str), _families(known), strict=True))
-    return as_scaled(
+    sparse = is_sparse(len(given.cells), len(given.subject_ids), len(given.item_ids))
+    return (as_sparse if sparse else as_scaled)(
         given,
         [WANTED.get(family[item], ORDERED) for item in given.item_ids],
         {item: labels[item].labels for item in given.item_ids},

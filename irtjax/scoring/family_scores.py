@@ -1,13 +1,16 @@
 """Abilities of subjects on known items of families (`irtjax.item_models.families`), in one dimension."""
 
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.integration.sparse_answers import sparse_answers
+from irtjax.integration.sparse_posteriors import joint_blocks
 from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.ability import Ability, scale_of
@@ -16,6 +19,8 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.roots import grid, interval, root_between
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
 from irtjax.scoring.family_curves import (
     LEAST_INFORMATION,
     Curves,
@@ -37,7 +42,7 @@ MOST_ENTRIES = 2**22  # of covariances at a time
 MOST_SUBJECTS = 1024
 
 
-def family_abilities(responses: ScaledResponses, known: KnownItems, method: str, population: Population) -> Ability:
+def family_abilities(responses: OnScales, known: KnownItems, method: str, population: Population) -> Ability:
     """Abilities (J,) and standard errors (J,) of all subjects, in float64.
 
     Args:
@@ -54,14 +59,13 @@ def family_abilities(responses: ScaledResponses, known: KnownItems, method: str,
     responses, known = ready(responses, known)
     with jax.enable_x64(True):
         centre, unit, items = rescaled(known, population, in_population=method in ("eap", "map"))
-        data = data_of(responses, known)
         if method == "eap":
-            z, error = _means(known.model, items, data)
+            z, error = _means(known.model, items, responses)
         else:
             at = _at_grid(known.model, items, method == "wle")
             found = [
                 jax.device_get(_roots(known.model, method, items, at, part))
-                for part in parts(data, len(items.intercept) * known.model.per_item**2)
+                for part in parts(responses, known.model, len(items.intercept) * known.model.per_item**2)
             ]
             z, error = (np.concatenate(each)[: responses.num_subjects] for each in zip(*found, strict=True))
     return Ability(*(np.asarray(x) for x in (centre + unit * z, unit * error)))  # type: ignore[arg-type]
@@ -80,19 +84,44 @@ def rescaled(
     return float(centre[0]), float(unit[0]), moved
 
 
-def data_of(responses: ScaledResponses, known: KnownItems) -> Data:
-    """Statistics and trials of all subjects, whose responses are `ready`."""
-    observed = responses.observed.astype(float)
-    trials = observed if responses.trials is None else np.where(responses.observed, responses.trials, 0.0)
-    return Data(np.asarray(known.model.statistics(np.asarray(responses.values))), trials)
+def parts(responses: OnScales, model: Families, entries: int) -> Iterator[Data]:
+    """Statistics and trials of some subjects at a time, whose responses are `ready`.
+
+    They are always as many subjects: those that are too many in the last part answered nothing.
+
+    Args:
+        responses: of all.
+        model: of the items.
+        entries: numbers that each subject takes.
+    """
+    number = responses.num_subjects
+    size = int(np.clip(MOST_ENTRIES // max(entries, 1), 1, min(MOST_SUBJECTS, max(number, 1))))
+    for first in range(0, number, size):
+        at = slice(first, min(first + size, number))
+        values = responses.values[at, :]
+        trials = (values >= 0).astype(float)
+        if responses.trials is not None:
+            trials = np.where(values >= 0, trials_of(responses)[at, :], 0.0)
+        some = np.asarray(model.statistics(values)), trials
+        yield Data(*(jnp.asarray(np.pad(leaf, ((0, size - len(values)), (0, 0)))) for leaf in some))
 
 
-def parts(data: Data, entries: int) -> Iterator[Data]:
-    """Some subjects at a time, always as many: those that are too many in the last part answered nothing."""
-    size = int(np.clip(MOST_ENTRIES // max(entries, 1), 1, min(MOST_SUBJECTS, max(len(data.observed), 1))))
-    for first in range(0, len(data.observed), size):
-        some = [leaf[first : first + size] for leaf in data]
-        yield Data(*(jnp.asarray(np.pad(leaf, ((0, size - len(leaf)), (0, 0)))) for leaf in some))
+def trials_of(responses: OnScales) -> Any:
+    """Trials like an array (J, I), of responses that have some."""
+    if isinstance(responses, SparseResponses):
+        return dataclasses.replace(responses, answers=responses.trials).values
+    return responses.trials
+
+
+def _most(responses: OnScales) -> tuple[Float[np.ndarray, " I"], int]:
+    """The trials of each item, and the items of a subject, at most."""
+    if isinstance(responses, SparseResponses):
+        most = np.zeros(responses.num_items)
+        np.maximum.at(most, responses.items, 1 if responses.trials is None else responses.trials)
+        return most, int(np.diff(responses.starts).max(initial=1))
+    observed = responses.observed
+    trials = observed if responses.trials is None else np.where(observed, responses.trials, 0)
+    return trials.max(axis=0).astype(float), int(observed.sum(axis=1).max(initial=1))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
@@ -141,10 +170,10 @@ def _roots(
 
 
 def _means(
-    model: Families, items: PredictorParameters, data: Data
+    model: Families, items: PredictorParameters, responses: OnScales
 ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Posterior means and standard deviations in a population N(0, 1), by nodes that all subjects share."""
-    _, (mean, sd) = _on_line(model, items, data, _moments_by)
+    _, (mean, sd) = _on_line(model, items, responses, _moments_by, _moments_of)
     return mean, sd
 
 
@@ -155,29 +184,66 @@ def posteriors_on_line(
 
     Arguments as of `family_abilities`.
     """
-    responses, known = ready(responses, known)
+    given, known = ready(responses, known)
     with jax.enable_x64(True):
         centre, unit, items = rescaled(known, population, in_population=True)
-        line, (weights,) = _on_line(known.model, items, data_of(responses, known), _weights_by)
+        line, (weights,) = _on_line(known.model, items, given, _weights_by, _weights_of)
     return centre + unit * line.nodes, weights
 
 
 def _on_line(
-    model: Families, items: PredictorParameters, data: Data, of_part: Callable[..., tuple[jax.Array, ...]]
+    model: Families,
+    items: PredictorParameters,
+    responses: OnScales,
+    of_part: Callable[..., tuple[jax.Array, ...]],
+    of_block: Callable[..., tuple[np.ndarray, ...]],
 ) -> tuple[LineNodes, list[np.ndarray]]:
     """Nodes that reach as far as any posterior, and what is asked of the subjects there.
 
-    The last of what `of_part` returns is the weight at the ends.
+    Both functions are asked the same, of some subjects by cells (`parts`), or by the logarithms (B, Q) of their
+    posteriors; the last of what they return is the weight at the ends.
     """
-    number = int((data.observed > 0).sum(axis=1).max(initial=1))
-    most, end = np.asarray(data.observed.max(axis=0)), NEAREST_END
+    most, number = _most(responses)
+    end = NEAREST_END
     while True:
         line = family_nodes(model, items, most, number, end)
-        found = [jax.device_get(of_part(model, items, _arrays(line), part)) for part in parts(data, len(line.nodes))]
-        *asked, at_ends = (np.concatenate(each)[: len(data.observed)] for each in zip(*found, strict=True))
+        found: Iterable[Any]
+        if isinstance(responses, SparseResponses):
+            found = _by_answer(model, items, responses, line, of_block)
+        else:
+            of_parts = parts(responses, model, max(len(line.nodes), model.per_item * len(most)))
+            found = (jax.device_get(of_part(model, items, _arrays(line), part)) for part in of_parts)
+        *asked, at_ends = (np.concatenate(each)[: responses.num_subjects] for each in zip(*found, strict=True))
         if not (at_ends > AT_ENDS).any() or 2 * end > FARTHEST_END:
             return line, asked
         end *= 2  # answers say that someone is there
+
+
+def _by_answer(
+    model: Families,
+    items: PredictorParameters,
+    responses: SparseResponses,
+    line: LineNodes,
+    of_block: Callable[..., tuple[np.ndarray, ...]],
+) -> Iterator[tuple[np.ndarray, ...]]:
+    own = responses.starts, responses.items, responses.answers
+    answers = sparse_answers(*own, responses.num_items, model, responses.trials)
+    nodes, rows = np.asarray(line.nodes)[:, None], np.arange(responses.num_subjects)
+    asked = functools.partial(of_block, line.nodes)
+    yield from joint_blocks(items, answers, nodes, np.asarray(line.log_weights), rows, lambda _, joint: asked(joint))
+
+
+def _moments_of(nodes: Float[np.ndarray, " Q"], joint: Float[np.ndarray, "B Q"]) -> tuple[np.ndarray, ...]:
+    weights, at_ends = _weights_of(nodes, joint)
+    mean = weights @ nodes
+    return mean, np.sqrt((weights * (nodes[None, :] - mean[:, None]) ** 2).sum(axis=1)), at_ends
+
+
+def _weights_of(nodes: Float[np.ndarray, " Q"], joint: Float[np.ndarray, "B Q"]) -> tuple[np.ndarray, np.ndarray]:
+    del nodes
+    weights = np.exp(joint - joint.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights, np.maximum(weights[:, 0], weights[:, -1])
 
 
 def _arrays(line: LineNodes) -> tuple[jax.Array, jax.Array]:

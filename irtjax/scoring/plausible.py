@@ -1,7 +1,7 @@
 """Plausible values: draws from the posterior of each ability, given the parameters of the items."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -12,11 +12,15 @@ from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.models import ItemParameters, log_answers
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.scoring.abilities import abilities, matching
+from irtjax.populations.normal import Population
+from irtjax.responses.padded_rows import padded_rows
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
+from irtjax.scoring.abilities import Matched, abilities, matching
 from irtjax.scoring.family_curves import Data, own_log_likelihoods
 from irtjax.scoring.family_items import KnownItems, ready
-from irtjax.scoring.family_scores import data_of, family_abilities, parts
+from irtjax.scoring.family_scores import family_abilities, parts
+from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Float, Int
 
 NUM_NODES = 481
@@ -61,6 +65,20 @@ def plausible_values(
         raise InputError(
             f"the items have {given.parameters.slope.shape[1]} dimensions: plausible values are of one dimension"
         )
+    mean, sd = (float(np.squeeze(x)) for x in given.population)
+    number = given.responses.num_subjects
+    shares, drawn = np.random.default_rng(seed).uniform(size=(num_draws, number)), np.empty((num_draws, number))
+    for rows, nodes, log_density in _densities(given):
+        log_density = log_density - 0.5 * ((nodes - mean) / sd) ** 2
+        drawn[:, rows] = np.stack(list(map(_inverse, nodes, log_density, shares[:, rows].T)), axis=1)
+    return drawn
+
+
+def _densities(given: Matched) -> Iterator[tuple[Any, Float[np.ndarray, "B Q"], Float[np.ndarray, "B Q"]]]:
+    """Some subjects, nodes around their posteriors, and log L there."""
+    if given.known is None and isinstance(given.responses, SparseResponses):
+        yield from _by_answer(given.responses, given.parameters, given.population)
+        return
     if given.known is None:
         values = given.responses.values[:, :]
         found = abilities(values, given.parameters, "eap", given.population)
@@ -70,10 +88,34 @@ def plausible_values(
         found = family_abilities(given.responses, given.known, "eap", given.population)
         with jax.enable_x64(True):
             nodes, log_density = _of_families(*ready(given.responses, given.known), found)
-    mean, sd = (float(np.squeeze(x)) for x in given.population)
-    shares = np.random.default_rng(seed).uniform(size=(num_draws, len(nodes)))
-    log_density = log_density - 0.5 * ((nodes - mean) / sd) ** 2
-    return np.stack(list(map(_inverse, nodes, log_density, shares.T)), axis=1)
+    yield slice(None), nodes, log_density
+
+
+def _by_answer(
+    responses: SparseResponses, items: ItemParameters, population: Population
+) -> Iterator[tuple[Int[np.ndarray, " B"], Float[np.ndarray, "B Q"], Float[np.ndarray, "B Q"]]]:
+    """Subjects who answered about as many items, by these items alone."""
+    found = abilities_by_answer(responses, items, "eap", population)
+    for rows, places, answers in padded_rows(responses):
+        own = _nodes(Ability(found.ability[rows], found.standard_error[rows]))
+        padded = np.pad(own, ((0, len(places) - len(rows)), (0, 0)), mode="edge")
+        with jax.enable_x64(True):
+            parameters = jax.tree.map(jnp.asarray, items)
+            log_density = np.asarray(_answers_at(parameters, places, answers, jnp.asarray(padded)))
+        yield rows, own, log_density[: len(rows)]
+
+
+@jax.jit
+def _answers_at(
+    items: ItemParameters, places: Int[jax.Array, "J L"], answers: Int[jax.Array, "J L"], nodes: Float[jax.Array, "J Q"]
+) -> Float[jax.Array, "J Q"]:
+    def of_subject(one: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        at, row, points = one
+        own = jax.tree.map(lambda leaf: leaf[at], items)
+        right, wrong = log_answers(own, points[:, None] * own.slope.T + own.intercept[None, :])
+        return jnp.where(row == 1, right, jnp.where(row == 0, wrong, 0)).sum(axis=1)
+
+    return jax.lax.map(of_subject, (places, answers, nodes))
 
 
 def _nodes(found: Ability) -> Float[np.ndarray, "J Q"]:
@@ -109,12 +151,12 @@ def _right_wrong_at(
 
 
 def _of_families(
-    responses: ScaledResponses, known: KnownItems, found: Ability
+    responses: OnScales, known: KnownItems, found: Ability
 ) -> tuple[Float[np.ndarray, "J Q"], Float[np.ndarray, "J Q"]]:
     """The same of items that are not right/wrong."""
     nodes, parameters = _nodes(found), jax.tree.map(jnp.asarray, known.parameters)
     done, first = [], 0
-    for part in parts(data_of(responses, known), len(parameters.intercept) * known.model.per_item):
+    for part in parts(responses, known.model, len(parameters.intercept) * known.model.per_item):
         places = nodes[first : first + len(part.observed)]
         padded = np.pad(places, ((0, len(part.observed) - len(places)), (0, 0)), mode="edge")
         done.append(np.asarray(_families_at(known.model, parameters, part, jnp.asarray(padded))))
