@@ -21,7 +21,7 @@ from irtjax.responses.formats.data_frames import (
     of_long_table,
     of_table,
 )
-from irtjax.responses.formats.given import Given, of_array, of_sparse
+from irtjax.responses.formats.given import Given, of_array, of_scipy, of_sparse
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, long_names
 from irtjax.responses.formats.shards import holds_shards
 from irtjax.responses.matrix import MISSING, ResponseMatrix
@@ -148,6 +148,9 @@ def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any)
         return of_array(data.values, data.subject_ids.tolist(), data.item_ids.tolist())
     if isinstance(data, SparseResponses) and data.scales is None:
         return of_sparse(data)
+    if scipy.sparse.issparse(data):
+        _refuse_columns(data, columns)
+        return of_scipy(data)
     if isinstance(data, str | os.PathLike):
         return read_given(os.path.expanduser(data), columns=columns, **choice)
     if (table := _as_frame(data, columns)) is None:

@@ -155,6 +155,11 @@ def test_arrays_of_scipy_are_single_answers():
     assert isinstance(found, SparseResponses)
     assert found.read() == as_responses(array) == as_responses([[1, 0, None], [None, 1, 1]])
     assert as_given(array).cells.tolist() == [1, 0, 1, 1] == as_given(found).cells.tolist()
+    twice = scipy.sparse.coo_array(([1, -1, 1], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    assert read(twice, "binomial")[0].trials.tolist() == [[2, 1], [1, 1]]
+    assert as_responses_or_stored(twice, repeats="last").read() == as_responses([[0, None], [None, 1]])
+    grades = scipy.sparse.csr_array(np.array([[1, 3], [2, 2]]))
+    assert read(grades, "auto")[0].values.tolist() == [[0, 2], [1, 1]]
 
 
 TWICE = [("s", "a", "1"), ("t", "a", "0"), ("s", "a", "0"), ("s", "b", "1"), ("s", "a", ""), ("t", "a", "1")]
@@ -228,7 +233,7 @@ def broken(**changes):
         (broken(starts=[0, 2, 2], items=[1, 0]), "items of a subject do not rise"),
         (broken(answers=[1, 2]), "subject 't', item 'b': response 2, expected 0 or 1"),
         (broken(answers=[1.0, 0.0]), "answers are of type float64"),
-        (broken(answers=[1]), "1 answers, expected 2"),
+        (broken(answers=[1]), "2 items and 1 answers, expected as many"),
         (broken(item_ids=["a", "a"]), "item id 'a' occurs more than once"),
         (broken(subject_ids=["s", ""]), "subject 2 has no id"),
     ],

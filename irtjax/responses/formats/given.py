@@ -265,6 +265,24 @@ def of_sparse(responses: SparseResponses) -> Given:
     return _sound(Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0))
 
 
+def of_scipy(array: Any) -> Given:
+    """Of a sparse array of SciPy, each entry of which is a response; ids as of `SparseResponses.from_scipy`.
+
+    Raises:
+        InputError: there are none.
+    """
+    coo = array.tocoo()
+    subjects, items = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
+    cells = np.asarray(coo.data, float)
+    if np.isin(cells, (MISSING, 1)).all():  # of which -1 is wrong, as zeros are not stored
+        cells = np.maximum(cells, 0)
+    ids = [
+        [f"{what}_{at}" for at in range(1, size + 1)]
+        for what, size in zip(("subject", "item"), array.shape, strict=True)
+    ]
+    return _sound(Given(*ids, subjects.astype(int), items.astype(int), cells))
+
+
 def with_trials(given: Given, trials: np.ndarray) -> Given:
     """Counts, each of its trials.
 
