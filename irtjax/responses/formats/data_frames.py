@@ -73,9 +73,14 @@ def of_long_table(table: pd.DataFrame, names: Names = STANDARD, how: How = AS_IT
         InputError: names the row and column of what is no id or no response, or a response that is there twice.
     """
     _check_levels(table)
-    wanted = [table[name] for name in names._replace(facet=None).known]  # a copy of no column
-    slices = (slice(at, at + AT_ONCE) for at in range(0, len(table), AT_ONCE))
-    return of_long_columns(([column.iloc[at] for column in wanted] for at in slices), names, how)
+    names = names._replace(facet=None)
+    return of_long_columns(_slices(table, names), names, how)
+
+
+def _slices(table: pd.DataFrame, names: Names) -> Iterator[list[pd.Series]]:
+    """Columns of a table, some rows at a time; none is copied."""
+    for at in range(0, len(table), AT_ONCE):
+        yield [table[name].iloc[at : at + AT_ONCE] for name in names.known]
 
 
 def of_long_columns(
@@ -160,10 +165,35 @@ def given_in_long_table(table: pd.DataFrame, names: Names = STANDARD) -> Given:
         InputError: names the row of what is no id.
     """
     _check_levels(table)
-    subjects, items = (texts(table[name], name) for name in names[:2])
-    others = [[None] * len(table) if name is None else table[name].tolist() for name in names[3:]]
-    rows = zip(subjects, items, table[names.response].tolist(), *others, strict=True)
-    return of_answers((f"row {at}", *row) for at, row in enumerate(rows, start=1))
+    return given_in_long_columns(_slices(table, names), names)
+
+
+def given_in_long_columns(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names = STANDARD) -> Given:
+    """The responses of a table with one row per response, some rows at a time, as they were given.
+
+    Args:
+        parts: of each the columns of `names.known`.
+        names: of these columns.
+
+    Raises:
+        InputError: as `given_in_long_table`.
+    """
+    return of_answers(_answers(parts, names))
+
+
+def _answers(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names) -> Iterator[tuple[Any, ...]]:
+    first = 0
+    for part in parts:
+        ids = [_numbered(*of, first) for of in zip(part, names[:2], strict=False)]
+        texts_of = [one.dictionary.to_pylist() for one in ids]  # each once, however often it is there
+        subjects, items = (
+            [texts[at] for at in one.indices.to_pylist()] for texts, one in zip(texts_of, ids, strict=True)
+        )
+        rest = iter([column if isinstance(column, pd.Series) else column.to_pandas() for column in part[2:]])
+        others = [[None] * len(subjects) if name is None else next(rest).tolist() for name in names[2:]]
+        places = (f"row {at}" for at in range(first + 1, first + len(subjects) + 1))
+        yield from zip(places, subjects, items, *others, strict=True)
+        first += len(subjects)
 
 
 def given_in_table(table: pd.DataFrame, header: Sequence[str] = ()) -> Given:

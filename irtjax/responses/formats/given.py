@@ -1,5 +1,6 @@
 """Responses as they were given, before anything is made of them: grades, texts, repeated answers."""
 
+import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -164,9 +165,10 @@ def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
         InputError: one lacks an id, or an id is none that arrays can hold; or trials that are none.
     """
     ids: tuple[dict[str, int], ...] = {}, {}, {}
-    found: list[tuple[int, int, int]] = []
+    found = array.array("q"), array.array("q"), array.array("q")
+    same: dict[tuple[type, Any], Any] = {}  # as few objects as there are different cells
     cells: list[Any] = []
-    trials: list[float] = []
+    trials = array.array("d")
     for one in answers:
         place, subject, item, cell, number, facet = answer = Answer(*one)
         if not subject or not item:
@@ -175,11 +177,13 @@ def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
         plain = _plain(cell)
         if plain is None:
             continue
-        found.append((who, what, ids[2].setdefault(_facet(answer), len(ids[2])) if facet is not None else 0))
-        cells.append(plain)
+        by_whom = ids[2].setdefault(_facet(answer), len(ids[2])) if facet is not None else 0
+        for column, position in zip(found, (who, what, by_whom), strict=True):
+            column.append(position)
+        cells.append(same.setdefault((type(plain), plain), plain))
         if number is not None:
             trials.append(_trials(answer))
-    subjects, items, facets = np.array(found, int).reshape(-1, 3).T
+    subjects, items, facets = (np.frombuffer(column, np.int64) for column in found)
     return _sound(
         Given(
             list(ids[0]),
@@ -187,7 +191,7 @@ def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
             subjects,
             items,
             _objects(cells),
-            np.array(trials) if trials else None,
+            np.frombuffer(trials) if trials else None,
             facets if ids[2] else None,
             list(ids[2]),
         )
@@ -265,20 +269,20 @@ def of_sparse(responses: SparseResponses) -> Given:
     return _sound(Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0))
 
 
-def of_scipy(array: Any) -> Given:
+def of_scipy(matrix: Any) -> Given:
     """Of a sparse array of SciPy, each entry of which is a response; ids as of `SparseResponses.from_scipy`.
 
     Raises:
         InputError: there are none.
     """
-    coo = array.tocoo()
+    coo = matrix.tocoo()
     subjects, items = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     cells = np.asarray(coo.data, float)
     if np.isin(cells, (MISSING, 1)).all():  # of which -1 is wrong, as zeros are not stored
         cells = np.maximum(cells, 0)
     ids = [
         [f"{what}_{at}" for at in range(1, size + 1)]
-        for what, size in zip(("subject", "item"), array.shape, strict=True)
+        for what, size in zip(("subject", "item"), matrix.shape, strict=True)
     ]
     return _sound(Given(*ids, subjects.astype(int), items.astype(int), cells))
 

@@ -15,7 +15,7 @@ from irtjax.responses.formats.answers import refuse_responses_as_ids
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory
 from irtjax.responses.formats.data_frames import (
     codes_of,
-    given_in_long_table,
+    given_in_long_columns,
     given_in_table,
     names_in,
     of_long_columns,
@@ -41,6 +41,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None, how: How = AS_IT_
     """The responses of a Parquet file, see `read_responses`."""
     names = _long_names(path, columns)
     if names is not None:
+        names = names._replace(facet=None)
         return of_long_columns(_batches(path, names), names, how)
     if _is_by_item(path):
         return open_parquet(path).read()
@@ -51,22 +52,21 @@ def read(path: Path, columns: Mapping[str, str] | None = None, how: How = AS_IT_
 def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
     """The columns of a long table, some rows at a time."""
     file = _guarded(lambda: _open(path))
-    wanted = names._replace(facet=None).known
-    for name in wanted:
+    for name in names.known:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
-    batches = file.iter_batches(ROWS_AT_ONCE, columns=wanted)
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known)
     while (batch := _guarded(lambda: next(batches, None))) is not None:
         _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
-        yield [batch.column(name) for name in wanted]
+        yield [batch.column(name) for name in names.known]
 
 
 def read_given(path: Path, columns: Mapping[str, str] | None = None) -> Given:
     """The responses of a Parquet file as they were given."""
     names = _long_names(path, columns, scored=False)
-    table = _guarded(lambda: _whole(path))
     if names is not None:
-        return given_in_long_table(table, names)
+        return given_in_long_columns(_batches(path, names), names)
+    table = _guarded(lambda: _whole(path))
     if _is_by_item(path):
         return given_in_table((table.set_index(ITEM_ID) if ITEM_ID in table else table).T)
     return given_in_table(_indexed_by_subject(table), table.columns.map(str).tolist())
