@@ -72,20 +72,22 @@ def read(
         choice["columns"], trials = {**(choice.get("columns") or {}), "trials": trials}, None
     last = LAST if repeats == LAST else None
     asked = {name: value for name, value in (("grades", grades), ("repeats", repeats)) if value not in (None, LAST)}
+    given = None
     if not is_scaled(model):
         if model != AUTO and asked:
             raise InputError(
                 f"`{next(iter(asked))}` is not for right and wrong answers: take `model=graded` or `model=auto`"
             )
         if trials is not None or isinstance(data, Given):
-            model = _of_counts(_given(data, last, choice), model, trials)
+            given = _given(data, last, choice)
+            model = _of_counts(given, model, trials)
         elif not asked:
             try:
                 responses = as_responses_or_stored(data, mesh, sparse=sparse, repeats=last, **choice)
                 return _transposed(responses) if transpose else responses, "2pl" if model == AUTO else model
             except NotScoredError as error:
-                model = _other_model(data, model, error, last, choice)
-    given = _given(data, last, choice)
+                given, model = _other_model(data, model, error, last, choice)
+    given = _given(data, last, choice) if given is None else given
     repeats = None if last else repeats
     given = given.transposed() if transpose else given
     with naming(os.fspath(data)) if isinstance(data, str | os.PathLike) else contextlib.nullcontext():
@@ -167,14 +169,14 @@ def _of_counts(given: Given, model: Models, trials: Any = None) -> Models:
 
 def _other_model(
     data: Any, model: Models, error: NotScoredError, last: str | None, choice: Mapping[str, Any]
-) -> Models:
-    """The model of responses that are no matrix of right and wrong ones.
+) -> tuple[Given, Models]:
+    """Responses that are no matrix of right and wrong ones, as they were given, and their model.
 
     Raises:
         InputError: the one that was asked for is of right and wrong answers; says what they are.
     """
     if model == AUTO:
-        return model
+        return _given(data, last, choice), model
     try:
         given = _given(data, last, choice)
         found = _of_counts(given, model)
@@ -183,7 +185,7 @@ def _other_model(
         found, advice = model, f"{error}; {OTHERS}"
     if found == model:
         raise InputError(advice) from error
-    return found
+    return given, found
 
 
 def _advice(error: str, data: Any, given: Given, model: Models) -> str:

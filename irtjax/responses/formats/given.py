@@ -103,8 +103,9 @@ def numbers_of(cells: Shaped[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Cells as numbers, right 1 and wrong 0; NaN where a cell is no number."""
     if cells.dtype.kind == "f":
         return np.where(np.isfinite(cells), cells, np.nan)
-    plain = pd.Series([TRUTH.get(cell, cell) if isinstance(cell, str) else cell for cell in cells], dtype=object)
-    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(float)
+    at, different = pd.factorize(cells)  # of which there are few; 1 and True are one of them
+    plain = pd.Series([TRUTH.get(cell, cell) if isinstance(cell, str) else cell for cell in different], dtype=object)
+    numbers = np.append(pd.to_numeric(plain, errors="coerce").to_numpy(float), np.nan)[at]  # of null -1, the last
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
