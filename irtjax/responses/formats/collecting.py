@@ -30,7 +30,7 @@ class Part(NamedTuple):
     Attributes:
         subjects: (n,) who answered, as numbers of texts.
         items: (n,) what.
-        codes: (n,) 1 right, 0 wrong, -1 missing.
+        codes: (n,) 1 right, 0 wrong, -1 missing; or other numbers of 4 bytes.
     """
 
     subjects: pyarrow.DictionaryArray
@@ -122,7 +122,7 @@ def place_in(again: Callable[[], Iterable[Answer]]) -> Place:
     return lambda at: next(itertools.islice(again(), at, None))[0]
 
 
-class _Known:
+class Known:
     """The different ids so far, in the order of their first appearance; Arrow holds them in few bytes each."""
 
     def __init__(self, what: str) -> None:
@@ -158,18 +158,20 @@ def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> 
         InputError: an answer lacks an id.
         NotScoredError: answers are given again, such as trials; names the place of the first.
     """
-    return _in_rows(*_gone_through(parts, place), place, repeats)
+    return _in_rows(*gone_through(parts, place), place, repeats)
 
 
-def _gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[str], list[np.ndarray]]:
+def gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[str], list[np.ndarray]]:
     """Ids of subjects and of items; and of all answers who answered what, and how.
 
     Raises:
         InputError: see `collect`.
     """
-    known = _Known("subject"), _Known("item")
-    columns = array.array("i"), array.array("i"), array.array("b")  # which grow where they are
+    known = Known("subject"), Known("item")
+    columns = [array.array("i"), array.array("i"), array.array("b")]  # which grow where they are
     for part in parts:
+        if part.codes.dtype == np.int32 and not columns[2]:
+            columns[2] = array.array("i")
         for ids, given, column in zip(known, part[:2], columns, strict=False):
             had = len(ids.ids)
             at = ids.positions(given)
@@ -181,7 +183,7 @@ def _gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[
         del part, given, at  # before the next is read
         pyarrow.default_memory_pool().release_unused()
     pyarrow.default_memory_pool().release_unused()  # of what read the last part
-    arrays = [np.frombuffer(one, number) for one, number in zip(columns, (np.int32, np.int32, np.int8), strict=True)]
+    arrays = [np.frombuffer(column, column.typecode) for column in columns]
     return known[0].ids.to_pylist(), known[1].ids.to_pylist(), arrays
 
 

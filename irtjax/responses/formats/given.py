@@ -199,6 +199,33 @@ def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
     )
 
 
+def of_columns(
+    subject_ids: list[str],
+    item_ids: list[str],
+    subjects: Int[np.ndarray, " M"],
+    items: Int[np.ndarray, " M"],
+    at: Int[np.ndarray, " M"],
+    different: Sequence[str],
+) -> Given:
+    """Of columns.
+
+    Args:
+        subject_ids: J texts.
+        item_ids: I texts.
+        subjects: (M,) who answered.
+        items: (M,) what.
+        at: (M,) which of the different cells it is.
+        different: cells, some of which may be missing.
+
+    Raises:
+        InputError: as `of_answers`.
+    """
+    plain = [_plain(cell) for cell in different]
+    there = np.array([cell is not None for cell in plain], bool)[at]
+    kept = (column[there].astype(np.int64) for column in (subjects, items))
+    return _sound(Given(subject_ids, item_ids, *kept, _objects(plain)[at[there]]))
+
+
 def _facet(answer: Answer) -> str:
     plain = _plain(answer.facet)
     if plain is None or plain == "":

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,9 +15,19 @@ import pyarrow.csv
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, Answer
-from irtjax.responses.formats.collecting import AT_ONCE, How, InMemory, Part, as_held, collect, parts_of, place_in
+from irtjax.responses.formats.collecting import (
+    AT_ONCE,
+    How,
+    InMemory,
+    Known,
+    Part,
+    as_held,
+    collect,
+    gone_through,
+    parts_of,
+)
 from irtjax.responses.formats.given import Answer as GivenAnswer
-from irtjax.responses.formats.given import Given, of_answers, refuse_counts, rule_of
+from irtjax.responses.formats.given import Given, of_answers, of_columns, refuse_counts, rule_of
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -54,17 +65,32 @@ def read(path: Path, header: list[str], names: Names, how: How) -> InMemory:
     def again() -> Iterator[Answer]:
         return _scored(_rows(path, header, names), header.index(names.response) + 1)
 
-    parts = _parts(path, header, names)
+    place = functools.partial(_place, path)
     try:
-        found = collect(parts, place_in(again), how.repeats)
+        found = collect((_part(*block) for block in _blocks(path, header, names)), place, how.repeats)
     except _NotPlainError:
-        found = collect(parts_of(again()), place_in(again), how.repeats)
+        found = collect(parts_of(again()), place, how.repeats)
     return as_held(found, how.sparse)
 
 
 def read_given(path: Path, header: list[str], names: Names) -> Given:
     """The responses of a file as they were given."""
+    if names.known == list(names[:3]):
+        cells = Known("response")
+        blocks = _blocks(path, header, names)
+        parts = (Part(subjects, items, cells.positions(column)) for subjects, items, column in blocks)
+        try:
+            *ids, columns = gone_through(parts, functools.partial(_place, path))
+            return of_columns(*ids, *columns, cells.ids.to_pylist())
+        except _NotPlainError:
+            pass
     return of_answers(_rows(path, header, names))
+
+
+def _place(path: Path, at: int) -> str:
+    """What messages call an answer."""
+    with table(path) as (_, rows):
+        return f"line {next(itertools.islice(rows, at, None))[0]}"
 
 
 def names_in(path: Path, header: list[str], columns: Mapping[str, str] | None, scored: bool) -> Names | None:
@@ -116,8 +142,8 @@ class _NotPlainError(Exception):
     """A file that Python's own reader should read."""
 
 
-def _parts(path: Path, header: list[str], names: Names) -> Iterator[Part]:
-    """The answers of a plain file.
+def _blocks(path: Path, header: list[str], names: Names) -> Iterator[list[pyarrow.DictionaryArray]]:
+    """Subjects, items, responses and, if there are any, trials of a plain file, some rows at a time.
 
     Raises:
         _NotPlainError: it is none, or something is wrong with it.
@@ -137,7 +163,12 @@ def _parts(path: Path, header: list[str], names: Names) -> Iterator[Part]:
             raise _NotPlainError from error
         columns = header
         if block.num_rows:
-            yield _part(*(column.combine_chunks() for column in block.columns))
+            found = [column.combine_chunks() for column in block.columns]
+            for cells in found:
+                longest = pyarrow.compute.max(pyarrow.compute.utf8_length(cells.dictionary)).as_py()
+                if longest > csv.field_size_limit():
+                    raise _NotPlainError
+            yield found
 
 
 def _whole_rows(path: Path) -> Iterator[bytes]:
@@ -190,12 +221,8 @@ def _part(
     """Right and wrong answers.
 
     Raises:
-        _NotPlainError: they are others, or an id is too long.
+        _NotPlainError: they are others.
     """
-    for ids in (subjects, items):
-        longest = pyarrow.compute.max(pyarrow.compute.utf8_length(ids.dictionary)).as_py()
-        if longest > csv.field_size_limit():
-            raise _NotPlainError
     codes = [CELLS.get(cell.strip()) for cell in responses.dictionary.to_pylist()]
     if None in codes or (trials is not None and set(trials.dictionary.to_pylist()) != {"1"}):
         raise _NotPlainError
