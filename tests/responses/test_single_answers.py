@@ -33,22 +33,16 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("single")
 
 
-def held(rows, kind, folder, sparse=True, repeats=None):
-    """The responses of rows of subject, item and cell, by way of one kind of table."""
-    how = {"sparse": sparse, "repeats": repeats}
-    subjects, items, cells = zip(*rows, strict=True)
-    codes = pd.array([None if CODES[cell] < 0 else CODES[cell] for cell in cells], "Int8")
-    frame = pd.DataFrame({"subject_id": list(subjects), "item_id": list(items), "response": codes})
+def table_of(rows, kind, folder, responses=None):
+    """One kind of table of rows of subject, item and cell, or the path of one; other responses where there are some."""
+    frame = pd.DataFrame(rows, columns=NAMES)
     if kind in ("csv", "quoted"):
-        pd.DataFrame(rows, columns=NAMES).to_csv(folder / "r.csv", index=False, quoting=int(kind == "quoted"))
-        return read_responses(folder / "r.csv", **how)
+        frame.to_csv(folder / "r.csv", index=False, quoting=int(kind == "quoted"))
+        return folder / "r.csv"
+    frame = frame if responses is None else frame.assign(response=responses)
     if kind == "parquet":
         frame.to_parquet(folder / "r.parquet", row_group_size=3)
-        return read_responses(folder / "r.parquet", **how)
-    if kind == "lines":
-        lines = [{"subject_id": s, "responses": {i: None if CODES[c] < 0 else CODES[c]}} for s, i, c in rows]
-        (folder / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        return read_responses(folder / "r.jsonl", **how)
+        return folder / "r.parquet"
     if kind == "categories":
         frame = frame.astype({"subject_id": "category", "item_id": "category"})
     table = pyarrow.table(frame[NAMES]) if kind in ("arrow", "codes") else frame
@@ -57,7 +51,18 @@ def held(rows, kind, folder, sparse=True, repeats=None):
             ids = pyarrow.array(["never", *reversed(table.column(at).unique().to_pylist())])
             places = pyarrow.compute.index_in(table.column(at).combine_chunks(), ids).cast(pyarrow.int8())
             table = table.set_column(at, NAMES[at], pyarrow.DictionaryArray.from_arrays(places, ids))
-    return as_responses_or_stored(table, **how)
+    return table
+
+
+def held(rows, kind, folder, sparse=True, repeats=None):
+    """The responses of such a table."""
+    how = {"sparse": sparse, "repeats": repeats}
+    if kind == "lines":
+        lines = [{"subject_id": s, "responses": {i: None if CODES[c] < 0 else CODES[c]}} for s, i, c in rows]
+        (folder / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return read_responses(folder / "r.jsonl", **how)
+    codes = pd.array([None if CODES[cell] < 0 else CODES[cell] for _, _, cell in rows], "Int8")
+    return as_responses_or_stored(table_of(rows, kind, folder, codes), **how)
 
 
 def expected(rows):
@@ -82,6 +87,19 @@ def test_single_answers_are_those_of_the_matrix(folder, kind, rows):
     assert isinstance(single, SparseResponses)
     assert single.read() == held(rows, kind, folder, sparse=False) == expected(rows)
     assert single.num_answers == sum(CODES[cell] >= 0 for _, _, cell in rows)
+
+
+@pytest.mark.parametrize("kind", ["csv", "quoted", "parquet", "categories", "frame", "codes"])
+@given(rows=st.lists(st.tuples(IDS, IDS, st.sampled_from(["3", "1", "", "high", " NA"])), min_size=1, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_what_was_given_is_kept_row_by_row(folder, kind, rows):
+    rows = [*rows, ("s", "i", "2")]
+    found = as_given(table_of(rows, kind, folder))
+    there = [row for row in rows if row[2].strip() not in ("", "NA")]
+    assert [found.subject_ids[at] for at in found.subjects] == [subject for subject, _, _ in there]
+    assert [found.item_ids[at] for at in found.items] == [item for _, item, _ in there]
+    assert found.cells.tolist() == [cell.strip() for _, _, cell in there]
+    assert found.subject_ids == list(dict.fromkeys(subject for subject, _, _ in rows))
 
 
 @given(rows=SOME, at=st.integers(0, 11))

@@ -11,7 +11,8 @@ import pyarrow
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, Part, as_held, collect, numbered
-from irtjax.responses.formats.given import Given, is_null, of_answers, of_cells, refuse_counts, rule_of
+from irtjax.responses.formats.given import Given, is_null, of_cells, refuse_counts, rule_of
+from irtjax.responses.formats.given_rows import of_answers
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,

@@ -1,6 +1,5 @@
 """Responses as they were given, before anything is made of them: grades, texts, repeated answers."""
 
-import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,7 +90,7 @@ def is_null(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and bool(np.isnan(value)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A cell without space around it, None where it is missing."""
     if isinstance(value, str):
         text = value.strip()
@@ -111,8 +110,8 @@ def numbers_of(cells: Shaped[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 def are_grades(cells: Iterable[Any]) -> bool:
     """Whether cells of a column may be grades or shares: few different numbers, numbers from 0 to 1, or missing."""
-    known = {_plain(cell) for cell in cells} - {None}
-    numbers = numbers_of(_objects(list(known)))
+    known = {plain(cell) for cell in cells} - {None}
+    numbers = numbers_of(objects(list(known)))
     if not known or np.isnan(numbers).any():
         return False
     return len(known) <= MOST_GRADES or bool(((numbers >= 0) & (numbers <= 1)).all())
@@ -120,8 +119,8 @@ def are_grades(cells: Iterable[Any]) -> bool:
 
 def are_counts(cells: Iterable[Any]) -> bool:
     """Whether cells of a column may be numbers of successes, or missing."""
-    known = {_plain(cell) for cell in cells} - {None}
-    return bool(known) and not np.isnan(numbers_of(_objects(list(known)))).any()
+    known = {plain(cell) for cell in cells} - {None}
+    return bool(known) and not np.isnan(numbers_of(objects(list(known)))).any()
 
 
 def rule_of(others: Mapping[str, str]) -> Callable[[Iterable[Any]], bool]:
@@ -135,109 +134,8 @@ def refuse_counts(place: str, trials: Any) -> None:
     Raises:
         NotScoredError: it is.
     """
-    if trials is not None and numbers_of(_objects([_plain(trials)]))[0] != 1:
+    if trials is not None and numbers_of(objects([plain(trials)]))[0] != 1:
         raise NotScoredError(f"{place} has {shown(trials)} trials, so that its response is a count")
-
-
-class Answer(NamedTuple):
-    """A response in a table with one row per response.
-
-    Attributes:
-        place: in the file.
-        subject: its id.
-        item: its id.
-        cell: the response as it was given.
-        trials: the cell that says how many it is of.
-        facet: the cell that says who judged it.
-    """
-
-    place: str
-    subject: str
-    item: str
-    cell: Any
-    trials: Any = None
-    facet: Any = None
-
-
-def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
-    """Of answers (`Answer`), in the order of their first appearance.
-
-    Raises:
-        InputError: one lacks an id, or an id is none that arrays can hold; or trials that are none.
-    """
-    ids: tuple[dict[str, int], ...] = {}, {}, {}
-    found = array.array("q"), array.array("q"), array.array("q")
-    same: dict[tuple[type, Any], Any] = {}  # as few objects as there are different cells
-    cells: list[Any] = []
-    trials = array.array("d")
-    for one in answers:
-        place, subject, item, cell, number, facet = answer = Answer(*one)
-        if not subject or not item:
-            raise InputError(f"{place} has no {'item' if subject else 'subject'} id")
-        who, what = ids[0].setdefault(subject, len(ids[0])), ids[1].setdefault(item, len(ids[1]))
-        plain = _plain(cell)
-        if plain is None:
-            continue
-        by_whom = ids[2].setdefault(_facet(answer), len(ids[2])) if facet is not None else 0
-        for column, position in zip(found, (who, what, by_whom), strict=True):
-            column.append(position)
-        cells.append(same.setdefault((type(plain), plain), plain))
-        if number is not None:
-            trials.append(_trials(answer))
-    subjects, items, facets = (np.frombuffer(column, np.int64) for column in found)
-    return _sound(
-        Given(
-            list(ids[0]),
-            list(ids[1]),
-            subjects,
-            items,
-            _objects(cells),
-            np.frombuffer(trials) if trials else None,
-            facets if ids[2] else None,
-            list(ids[2]),
-        )
-    )
-
-
-def of_columns(
-    subject_ids: list[str],
-    item_ids: list[str],
-    subjects: Int[np.ndarray, " M"],
-    items: Int[np.ndarray, " M"],
-    at: Int[np.ndarray, " M"],
-    different: Sequence[str],
-) -> Given:
-    """Of columns.
-
-    Args:
-        subject_ids: J texts.
-        item_ids: I texts.
-        subjects: (M,) who answered.
-        items: (M,) what.
-        at: (M,) which of the different cells it is.
-        different: cells, some of which may be missing.
-
-    Raises:
-        InputError: as `of_answers`.
-    """
-    plain = [_plain(cell) for cell in different]
-    there = np.array([cell is not None for cell in plain], bool)[at]
-    kept = (column[there].astype(np.int64) for column in (subjects, items))
-    return _sound(Given(subject_ids, item_ids, *kept, _objects(plain)[at[there]]))
-
-
-def _facet(answer: Answer) -> str:
-    plain = _plain(answer.facet)
-    if plain is None or plain == "":
-        raise InputError(f"{answer.place} does not say who judged: fill the column of the facet in")
-    return str(plain)
-
-
-def _trials(answer: Answer) -> float:
-    number = float(numbers_of(_objects([_plain(answer.trials)]))[0])
-    if not (number >= 1 and number == np.floor(number)):
-        raise InputError(f"{answer.place}: {shown(answer.trials)} trials: expected an integer, 1 or more")
-    return number
 
 
 def of_cells(
@@ -262,11 +160,11 @@ def of_cells(
         raise InputError(f"subject id {twice!r} occurs more than once; {how_to_name(header)}")
     if isinstance(cells, np.ndarray):
         subjects, items = np.nonzero(~np.isnan(cells))
-        return _sound(Given(subject_ids, item_ids, subjects, items, cells[subjects, items]))
-    plain = [[_plain(cell) for cell in row] for row in cells]
-    places = [(j, i) for j, row in enumerate(plain) for i, cell in enumerate(row) if cell is not None]
+        return require_some(Given(subject_ids, item_ids, subjects, items, cells[subjects, items]))
+    found = [[plain(cell) for cell in row] for row in cells]
+    places = [(j, i) for j, row in enumerate(found) for i, cell in enumerate(row) if cell is not None]
     at = np.array(places, int).reshape(-1, 2)
-    return _sound(Given(subject_ids, item_ids, at[:, 0], at[:, 1], _objects([plain[j][i] for j, i in places])))
+    return require_some(Given(subject_ids, item_ids, at[:, 0], at[:, 1], objects([found[j][i] for j, i in places])))
 
 
 def of_array(values: np.ndarray, subject_ids: list[str], item_ids: list[str]) -> Given:
@@ -294,7 +192,9 @@ def of_sparse(responses: SparseResponses) -> Given:
         InputError: there are none.
     """
     ids = responses.subject_ids.tolist(), responses.item_ids.tolist()
-    return _sound(Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0))
+    return require_some(
+        Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0)
+    )
 
 
 def of_scipy(matrix: Any) -> Given:
@@ -312,7 +212,7 @@ def of_scipy(matrix: Any) -> Given:
         [f"{what}_{at}" for at in range(1, size + 1)]
         for what, size in zip(("subject", "item"), matrix.shape, strict=True)
     ]
-    return _sound(Given(*ids, subjects.astype(int), items.astype(int), cells))
+    return require_some(Given(*ids, subjects.astype(int), items.astype(int), cells))
 
 
 def with_trials(given: Given, trials: np.ndarray) -> Given:
@@ -337,14 +237,14 @@ def with_trials(given: Given, trials: np.ndarray) -> Given:
     return given._replace(trials=every)
 
 
-def _objects(cells: list[Any]) -> np.ndarray:
+def objects(cells: list[Any]) -> np.ndarray:
     """An array of these objects, whatever they are."""
     array = np.empty(len(cells), object)
     array[:] = cells
     return array
 
 
-def _sound(given: Given) -> Given:
+def require_some(given: Given) -> Given:
     """The same, once it is known to be some responses with sound ids.
 
     Raises:

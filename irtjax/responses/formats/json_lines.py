@@ -9,7 +9,8 @@ from irtjax.responses.formats import py_irt
 from irtjax.responses.formats.answers import Answer
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, as_held, collect, parts_of, place_in
 from irtjax.responses.formats.finding import ENDINGS, PY_IRT, files_in, format_of, superseded
-from irtjax.responses.formats.given import Given, of_answers
+from irtjax.responses.formats.given import Given
+from irtjax.responses.formats.given_rows import of_answers
 from irtjax.responses.formats.lines import Graded, Wanted, listed
 from irtjax.storage.sources import naming, reading, shown
 

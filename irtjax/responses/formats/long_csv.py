@@ -26,8 +26,9 @@ from irtjax.responses.formats.collecting import (
     gone_through,
     parts_of,
 )
-from irtjax.responses.formats.given import Answer as GivenAnswer
-from irtjax.responses.formats.given import Given, of_answers, of_columns, refuse_counts, rule_of
+from irtjax.responses.formats.given import Given, refuse_counts, rule_of
+from irtjax.responses.formats.given_rows import Answer as GivenAnswer
+from irtjax.responses.formats.given_rows import of_answers, of_columns
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
