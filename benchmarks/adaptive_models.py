@@ -104,7 +104,7 @@ def report(found: dict[str, list[Replayed]], scores: dict[str, list[np.ndarray]]
 def main() -> None:
     """Calibrates without each part, tests it, and prints."""
     try:
-        responses = irtjax.read_responses(_RESPONSES.value)
+        responses = irtjax.read_responses(_RESPONSES.value, sparse=False)
         groups = None
         if _CATEGORIES.value:
             table = read_table(_CATEGORIES.value, "item_id", text=True).set_index("item_id")

@@ -96,7 +96,7 @@ def table(responses: irtjax.ResponseMatrix, x: ItemFeatures, number: int) -> pd.
 def joined() -> tuple[irtjax.ResponseMatrix, ItemFeatures]:
     """The items that have responses and a text, and their features."""
     texts = read_item_texts(_TEXTS.value, (), _COLUMNS.value)
-    responses = irtjax.read_responses(_RESPONSES.value)
+    responses = irtjax.read_responses(_RESPONSES.value, sparse=False)
     at = pd.Index(texts.ids).get_indexer(pd.Index(responses.item_ids.astype(str)))
     if not (at >= 0).any():
         raise InputError(f"{_TEXTS.value}: has none of the items of {_RESPONSES.value}")

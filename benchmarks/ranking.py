@@ -64,7 +64,7 @@ def _simulated() -> list[np.ndarray]:
 
 def _on_halves() -> list[np.ndarray]:
     """Whether one of two subjects is predicted to have more right answers on the other half, and whether it has."""
-    responses = irtjax.read_responses(_RESPONSES.value)
+    responses = irtjax.read_responses(_RESPONSES.value, sparse=False)
     items, rng, outcomes = irtjax.fit(responses, "2pl").items(), np.random.default_rng(0), []
     print(f"{responses.num_subjects:,} subjects × {responses.num_items:,} items, {_DATASETS.value} divisions")
     for _ in range(_DATASETS.value):

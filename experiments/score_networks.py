@@ -104,7 +104,7 @@ def crowd_of(path: str) -> tuple[pd.DataFrame, ResponseMatrix]:
         raise InputError(f"{path}: no crowd/members.csv; expected a run directory of experiments.crowd")
     members = read_table(folder / "members.csv")
     files = [folder / f"responses_{split}.npz" for split in (*SPLITS, "extra") if split != "train"]
-    parts = [irtjax.read_responses(file) for file in files if file.is_file()]
+    parts = [irtjax.read_responses(file, sparse=False) for file in files if file.is_file()]
     seen: set[str] = set()
     unique = []
     for part in reversed(parts):  # an item that is in a split and among the extra ones is there once

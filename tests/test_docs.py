@@ -50,6 +50,7 @@ def test_commands_and_their_flags_exist():
             "tensorboard",
             "grades",
             "repeats",
+            "sparse",
             "trials",
         } & set(re.findall(r"define_(\w+)\(", code))
         if "define_flags" in code:

@@ -124,4 +124,4 @@ def write(crowd: Crowd, folder: Path) -> None:
 
 def load_responses(folder: Path) -> ResponseMatrix:
     """The crowd's answers to the items of all splits, training items first."""
-    return concatenate_items([read_responses(folder / f"responses_{split}.npz") for split in SPLITS])
+    return concatenate_items([read_responses(folder / f"responses_{split}.npz", sparse=False) for split in SPLITS])

@@ -178,8 +178,8 @@ def gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[s
             if (empty := pyarrow.compute.index(ids.ids[had:], "").as_py()) >= 0:
                 place_of = place(len(columns[2]) + int(np.argmax(at == had + empty)))
                 raise InputError(f"{place_of} has no {ids.what} id")
-            column.frombytes(memoryview(at).cast("B"))
-        columns[2].frombytes(memoryview(part.codes).cast("B"))
+            column.frombytes(memoryview(at.data).cast("B"))
+        columns[2].frombytes(memoryview(part.codes.data).cast("B"))
         del part, given, at  # before the next is read
         pyarrow.default_memory_pool().release_unused()
     pyarrow.default_memory_pool().release_unused()  # of what read the last part

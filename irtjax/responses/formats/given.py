@@ -208,11 +208,9 @@ def of_scipy(matrix: Any) -> Given:
     cells = np.asarray(coo.data, float)
     if np.isin(cells, (MISSING, 1)).all():  # of which -1 is wrong, as zeros are not stored
         cells = np.maximum(cells, 0)
-    ids = [
-        [f"{what}_{at}" for at in range(1, size + 1)]
-        for what, size in zip(("subject", "item"), matrix.shape, strict=True)
-    ]
-    return require_some(Given(*ids, subjects.astype(int), items.astype(int), cells))
+    subject_ids = [f"subject_{j}" for j in range(1, matrix.shape[0] + 1)]
+    item_ids = [f"item_{i}" for i in range(1, matrix.shape[1] + 1)]
+    return require_some(Given(subject_ids, item_ids, subjects.astype(int), items.astype(int), cells))
 
 
 def with_trials(given: Given, trials: np.ndarray) -> Given:

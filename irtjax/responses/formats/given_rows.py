@@ -95,8 +95,8 @@ def of_columns(
     """
     cells = [plain(cell) for cell in different]
     there = np.array([cell is not None for cell in cells], bool)[at]
-    kept = (column[there].astype(np.int64) for column in (subjects, items))
-    return require_some(Given(subject_ids, item_ids, *kept, objects(cells)[at[there]]))
+    who, what = subjects[there].astype(np.int64), items[there].astype(np.int64)
+    return require_some(Given(subject_ids, item_ids, who, what, objects(cells)[at[there]]))
 
 
 def _facet(answer: Answer) -> str:

@@ -81,8 +81,9 @@ def read_given(path: Path, header: list[str], names: Names) -> Given:
         blocks = _blocks(path, header, names)
         parts = (Part(subjects, items, cells.positions(column)) for subjects, items, column in blocks)
         try:
-            *ids, columns = gone_through(parts, functools.partial(_place, path))
-            return of_columns(*ids, *columns, cells.ids.to_pylist())
+            subject_ids, item_ids, columns = gone_through(parts, functools.partial(_place, path))
+            subjects, items, at = columns
+            return of_columns(subject_ids, item_ids, subjects, items, at, cells.ids.to_pylist())
         except _NotPlainError:
             pass
     return of_answers(_rows(path, header, names))
