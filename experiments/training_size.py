@@ -128,7 +128,9 @@ def analyses(folder: Path, task: Task, scale: str, difficulty: pd.Series) -> lis
     """One regression per architecture on the items of a scale."""
     members = pd.read_csv(folder / "members.csv")
     splits = [name for name in task.splits if name != "train"]
-    responses: ResponseMatrix = concatenate_items([read_responses(folder / f"responses_{name}.npz", sparse=False) for name in splits])
+    responses: ResponseMatrix = concatenate_items(
+        [read_responses(folder / f"responses_{name}.npz", sparse=False) for name in splits]
+    )
     table = pd.DataFrame(np.asarray(responses.values).T, responses.item_ids)
     correct = table.loc[difficulty.index].to_numpy().T
     found = []

@@ -42,7 +42,7 @@ def test_trials_of_a_subject_and_an_item_are_counted(path):
     path.write_text("".join(["subject_id,item_id,trial,response\n", *rows]))
     assert refusal(read_responses, path) == (
         "line 3: subject 's' answers item 'a' a second time, the first of 8 such responses: "
-        "keep one response (one trial) per subject and item"
+        "keep one response (one trial) per subject and item, or take the last (`repeats=last`)"
     )
 
 

@@ -137,7 +137,7 @@ def test_trials_of_a_subject_and_an_item_are_counted(path):
     trials.to_parquet(path)
     assert refusal(read_responses, path) == (
         "row 4: subject 's' answers item 'a' a second time, the first of 297 such responses: "
-        "keep one response (one trial) per subject and item"
+        "keep one response (one trial) per subject and item, or take the last (`repeats=last`)"
     )
 
 

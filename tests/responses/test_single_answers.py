@@ -191,7 +191,7 @@ def test_a_second_answer_is_refused_or_the_last_counts(folder, kind, sparse):
         held(TWICE, kind, folder, sparse)
     assert str(error.value).endswith(
         f"{PLACES.get(kind, 'row 3')}: subject 's' answers item 'a' a second time, the first of 3 such responses: keep "
-        "one response (one trial) per subject and item"
+        "one response (one trial) per subject and item, or take the last (`repeats=last`)"
     )
     last = held(TWICE, kind, folder, sparse, "last")
     assert isinstance(last, SparseResponses) == sparse

@@ -15,7 +15,7 @@ from irtjax.responses.formats.answers import Answer
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, matrix_of, require_sound_ids
 from irtjax.responses.sparse import SparseResponses, answered_again, in_order, is_sparse, kept_answers
 from irtjax.storage.sources import naming, shown
-from irtjax.types import Int
+from irtjax.types import Bool, Int
 
 LAST = "last"  # of several answers of a subject to an item
 AT_ONCE = 2**16  # answers of a part, where each is an object of Python
@@ -161,7 +161,9 @@ def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> 
     return _in_rows(*gone_through(parts, place), place, repeats)
 
 
-def gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[str], list[np.ndarray]]:
+def gone_through(
+    parts: Iterable[Part], place: Place
+) -> tuple[pyarrow.StringArray, pyarrow.StringArray, list[np.ndarray]]:
     """Ids of subjects and of items; and of all answers who answered what, and how.
 
     Raises:
@@ -184,11 +186,15 @@ def gone_through(parts: Iterable[Part], place: Place) -> tuple[list[str], list[s
         pyarrow.default_memory_pool().release_unused()
     pyarrow.default_memory_pool().release_unused()  # of what read the last part
     arrays = [np.frombuffer(column, column.typecode) for column in columns]
-    return known[0].ids.to_pylist(), known[1].ids.to_pylist(), arrays
+    return known[0].ids, known[1].ids, arrays
 
 
 def _in_rows(
-    subject_ids: list[str], item_ids: list[str], columns: list[np.ndarray], place: Place, repeats: str | None
+    subject_ids: pyarrow.StringArray,
+    item_ids: pyarrow.StringArray,
+    columns: list[np.ndarray],
+    place: Place,
+    repeats: str | None,
 ) -> Collected:
     """The answers, subject by subject; those that are missing are left out.
 
@@ -205,22 +211,34 @@ def _in_rows(
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     items = items[order]
     if repeats is None and (again := answered_again(starts, items)).any():
-        first = int(order[again].min())
-        j = int(np.searchsorted(starts, np.flatnonzero(order == first)[0], side="right")) - 1
-        item = item_ids[items[order == first][0]]
-        once = int(again.sum()) == 1
-        number = "the only such response" if once else f"the first of {int(again.sum()):,} such responses"
-        raise NotScoredError(
-            f"{place(first)}: subject {shown(subject_ids[j])} answers item {shown(item)} a second time, {number}: "
-            "keep one response (one trial) per subject and item"
-        )
+        raise _repeated(subject_ids, item_ids, starts, items, order, again, place)
     codes = codes[order]
     del order
     if not (there := codes != MISSING).all():
         starts, items, codes = kept_answers(starts, items, codes, there)
     if repeats == LAST and (again := answered_again(starts, items)).any():
         starts, items, codes = kept_answers(starts, items, codes, ~np.append(again[1:], False))
-    return Collected(subject_ids, item_ids, starts, items, codes)
+    return Collected(subject_ids.to_pylist(), item_ids.to_pylist(), starts, items, codes)
+
+
+def _repeated(
+    subject_ids: pyarrow.StringArray,
+    item_ids: pyarrow.StringArray,
+    starts: Int[np.ndarray, " ends"],
+    items: Int[np.ndarray, " N"],
+    order: Int[np.ndarray, " N"],
+    again: Bool[np.ndarray, " N"],
+    place: Place,
+) -> NotScoredError:
+    """What is said of answers that are given again, of which the first in the file is named."""
+    number = int(again.sum())
+    at = int(np.flatnonzero(again)[np.argmin(order[again])])
+    subject = subject_ids[int(np.searchsorted(starts, at, side="right")) - 1].as_py()
+    first = "the only such response" if number == 1 else f"the first of {number:,} such responses"
+    return NotScoredError(
+        f"{place(int(order[at]))}: subject {shown(subject)} answers item {shown(item_ids[int(items[at])].as_py())} a "
+        f"second time, {first}: keep one response (one trial) per subject and item, or take the last (`repeats=last`)"
+    )
 
 
 def as_held(found: Collected, sparse: bool | None = None) -> InMemory:

@@ -73,21 +73,17 @@ def of_answers(answers: Iterable[tuple[Any, ...]]) -> Given:
 
 
 def of_columns(
-    subject_ids: list[str],
-    item_ids: list[str],
-    subjects: Int[np.ndarray, " M"],
-    items: Int[np.ndarray, " M"],
+    ids: tuple[list[str], list[str]],
+    columns: tuple[Int[np.ndarray, " M"], Int[np.ndarray, " M"]],
     at: Int[np.ndarray, " M"],
     different: Sequence[str],
 ) -> Given:
     """Of columns.
 
     Args:
-        subject_ids: J texts.
-        item_ids: I texts.
-        subjects: (M,) who answered.
-        items: (M,) what.
-        at: (M,) which of the different cells it is.
+        ids: of subjects and of items.
+        columns: who answered, and what.
+        at: which of the different cells it is.
         different: cells, some of which may be missing.
 
     Raises:
@@ -95,8 +91,8 @@ def of_columns(
     """
     cells = [plain(cell) for cell in different]
     there = np.array([cell is not None for cell in cells], bool)[at]
-    who, what = subjects[there].astype(np.int64), items[there].astype(np.int64)
-    return require_some(Given(subject_ids, item_ids, who, what, objects(cells)[at[there]]))
+    subjects, items = (column[there].astype(np.int64) for column in columns)
+    return require_some(Given(*ids, subjects, items, objects(cells)[at[there]]))
 
 
 def _facet(answer: Answer) -> str:

@@ -83,7 +83,8 @@ def read_given(path: Path, header: list[str], names: Names) -> Given:
         try:
             subject_ids, item_ids, columns = gone_through(parts, functools.partial(_place, path))
             subjects, items, at = columns
-            return of_columns(subject_ids, item_ids, subjects, items, at, cells.ids.to_pylist())
+            ids = subject_ids.to_pylist(), item_ids.to_pylist()
+            return of_columns(ids, (subjects, items), at, cells.ids.to_pylist())
         except _NotPlainError:
             pass
     return of_answers(_rows(path, header, names))

@@ -33,7 +33,7 @@ from irtjax.types import Int
 T = TypeVar("T")
 ITEM_ID = LONG_COLUMNS[1]
 LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row numbers
-ROWS_AT_ONCE = 2**18  # of a long table
+ROWS_AT_ONCE = 2**17  # of a long table
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
@@ -182,7 +182,7 @@ class RowsOfItems:
 
 def _open(path: Path, categories: list[str] | None = None) -> pyarrow.parquet.ParquetFile:
     with path.open("rb"):  # by its path alone, a folder or an address would be read too
-        return pyarrow.parquet.ParquetFile(path, read_dictionary=categories)
+        return pyarrow.parquet.ParquetFile(path, read_dictionary=categories, pre_buffer=False)
 
 
 def _index(schema: pyarrow.Schema) -> list[str]:
