@@ -83,8 +83,8 @@ def fit(
         facet: the column of a long table that says who judged. Judges then have severities beside the difficulties of
             the items, Σ = 0 (`irtjax.estimation.facets.fit_facets`; MML): with "pcm" and "rsm" the many-facet Rasch
             model (Linacre 1989). `Fit.facets` has them.
-        sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default where
-            there are more than 4 million cells of which fewer than 10% have an answer, and the model can be fitted so.
+        sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default
+            where there are more than 4 million cells of which fewer than 10% have an answer, if the model allows it.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
@@ -165,10 +165,10 @@ def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estim
     if sparse:
         return of_matrix(responses.read())
     by_default = sparse is None and not whole and estimator == "mml" and isinstance(responses, ResponseMatrix)
-    if by_default and responses.values.size > LARGE:
-        if is_sparse(int(responses.counts(axis=1)[1].sum()), *responses.values.shape):
-            return of_matrix(responses)
-    return responses
+    if not by_default or responses.values.size <= LARGE:
+        return responses
+    few = is_sparse(int(responses.counts(axis=1)[1].sum()), *responses.values.shape)
+    return of_matrix(responses) if few else responses
 
 
 def _with_free_items(

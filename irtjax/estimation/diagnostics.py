@@ -76,8 +76,8 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues | Spars
     return found if dealt else processes.gather(found, items.start)
 
 
-def _correlations(of_answers: Float[np.ndarray, "3 I"], of_right: Float[np.ndarray, "6 I"]) -> Float[np.ndarray, " I"]:
-    """Correlations of answers with the rest, by sums over answers, and over right ones."""
+def _correlations(of_answers: Float[np.ndarray, "3 _"], of_right: Float[np.ndarray, "6 I"]) -> Float[np.ndarray, " I"]:
+    """Correlations of answers with the rest, by sums over answers, the same of all items or of each, and right ones."""
     number, rest, rest_square = of_answers
     right, right_share, _, right_unit, right_both, right_square = of_right
     together = right_share - right_unit

@@ -160,15 +160,7 @@ def marginal(
 ) -> Float[np.ndarray, " J"]:
     """Marginal log-likelihoods (J,) of all subjects, of which each process has some; arguments as above."""
     if isinstance(population, LatentRegression) or isinstance(values, SparseValues):
-        kind = "predictors" if isinstance(population, LatentRegression) else "member"
-        answers = to_answers(values, **{kind: of_subjects})
-        number = -(-values.shape[0] // AT_ONCE) if isinstance(values, SparseValues) else 1
-        found = []
-        with jax.enable_x64(True), processes.alone():
-            for part in np.array_split(np.arange(values.shape[0]), number):
-                some = answers if number == 1 else answers.rows(part)
-                found.append(e_step(items, population, some, FINE.lay_out(items, population, some)).log_likelihoods)
-        return processes.gather(np.concatenate(found))
+        return processes.gather(_marginal_on_nodes(items, values, population, of_subjects))
     log_likelihoods, values = np.empty(values.shape[0]), np.asarray(values)
     if isinstance(population, Groups):
         some = [(population.of(group), np.flatnonzero(of_subjects == group)) for group in range(len(population.mean))]
@@ -178,6 +170,23 @@ def marginal(
         for part in posteriors(items, values[rows], *one):
             log_likelihoods[rows[part.rows]] = part.log_likelihood
     return processes.gather(log_likelihoods)
+
+
+def _marginal_on_nodes(
+    items: ItemParameters, values: Values, population: Populations, of_subjects: Shaped[np.ndarray, "J ..."] | None
+) -> Float[np.ndarray, " J"]:
+    """The same of this process's subjects, on nodes that all of them share."""
+    if isinstance(population, LatentRegression):
+        answers = to_answers(values, predictors=of_subjects)
+    else:
+        answers = to_answers(values, member=of_subjects)
+    number = -(-values.shape[0] // AT_ONCE) if isinstance(values, SparseValues) else 1
+    found = []
+    with jax.enable_x64(True), processes.alone():
+        for part in np.array_split(np.arange(values.shape[0]), number):
+            some = answers if number == 1 else answers.rows(part)
+            found.append(e_step(items, population, some, FINE.lay_out(items, population, some)).log_likelihoods)
+    return np.concatenate(found)
 
 
 class _Abilities(NamedTuple):
@@ -227,9 +236,10 @@ def _columns(
     if isinstance(values, SparseValues):
         observed = values.observed(extreme)
         if processes.number() > 1:
-            lengths, items = processes.gather(np.diff(observed.indptr)), processes.gather(observed.indices)
+            lengths, columns = processes.gather(np.diff(observed.indptr)), processes.gather(observed.indices)
             ends = np.concatenate([[0], np.cumsum(lengths)])
-            observed = scipy.sparse.csr_array((np.ones(len(items)), items, ends), (len(lengths), observed.shape[1]))
+            shape = len(lengths), observed.shape[1]
+            observed = scipy.sparse.csr_array((np.ones(len(columns)), columns, ends), shape)
         yield np.arange(extreme.sum()), observed
         return
     if by_subject:

@@ -141,9 +141,10 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
     elif isinstance(responses, StoredResponses):  # too large a copy
         arrays |= {f"totals.{part}": leaf for part, leaf in responses.values.totals._asdict().items()}
     else:
-        arrays["right"] = _packed(responses.values, 1)
-        if responses.values.min() == MISSING:
-            arrays["observed"] = ~_packed(responses.values, MISSING)
+        values = np.asarray(responses.values)
+        arrays["right"] = _packed(values, 1)
+        if values.min() == MISSING:
+            arrays["observed"] = ~_packed(values, MISSING)
     kinds = {**fields, **dict.fromkeys(SEVERAL)}
     for name, kind in SEVERAL.items():
         if isinstance(fields["population"], kind):

@@ -12,13 +12,15 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.integration import sparse_e_step
+from irtjax.integration.curves import Curves
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
 from irtjax.populations.kinds import Populations
 from irtjax.populations.latent_regression import LatentRegression
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Float
 
 MANY = 256  # subjects that are taken at once where each node costs much
 BLOCK_WEIGHTS = 2**19  # posteriors over nodes that are held at a time: 4 MB
@@ -58,7 +60,7 @@ class Expected(NamedTuple):
 def e_step(
     items: Items,
     population: Populations,
-    answers: Answers | SparseAnswers,
+    answers: AnyAnswers,
     grid: SparseGrid,
     *,
     weights: bool = False,
@@ -114,30 +116,6 @@ def condensed(found: Expected, grid: SparseGrid) -> tuple[Expected, SparseGrid]:
     return found._replace(weights=dense), grid._replace(rows=subjects, tile=tiles, rim=None)
 
 
-class Curves(NamedTuple):
-    """The items at the nodes of T tiles of S places.
-
-    Attributes:
-        eta: (T, S, M).
-        log_normalizer: (T, S, I).
-        log_weights: (T, S) of the nodes, (T, S, G) for each group, or (T, S, 1 + C) by predictors.
-        powers: (T, S, 2 D) nodes and their squares.
-    """
-
-    eta: AnyArray
-    log_normalizer: AnyArray
-    log_weights: AnyArray
-    powers: AnyArray
-
-    def tile(self, at: Int[AnyArray, ""] | int) -> "Curves":
-        """Those of one tile, without its axis."""
-        return jax.tree.map(lambda leaf: leaf[at], self)
-
-    def joint(self, answers: Answers) -> AnyArray:
-        """Logarithm (J, S) of the likelihood times the weight of each node, in a tile."""
-        return answers.log_likelihoods(self.eta, self.log_normalizer) + answers.weighed(self.log_weights)
-
-
 def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
     """Statistics and answers, as the weights (J, S) expect them at each node."""
     observed = answers.observed()
@@ -149,11 +127,12 @@ def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
 def _by_the_answer(curves: Curves, answers: SparseAnswers, grid: SparseGrid, keep: bool) -> tuple[Any, ...]:
     """As `e_step`, of sparse responses."""
     if grid.rows is not None:
+        assert grid.rim is not None
         *sums, log_likelihoods, moments, kept, boundary_mass = sparse_e_step.in_tiles(
-            *curves, answers, grid.rows, grid.tile, grid.rim
+            curves, answers, grid.rows, grid.tile, grid.rim
         )
         return sums, log_likelihoods, moments, kept, boundary_mass
-    *sums, log_likelihoods, moments, kept = sparse_e_step.everywhere(*curves.tile(0), answers, keep)
+    *sums, log_likelihoods, moments, kept = sparse_e_step.everywhere(curves.tile(0), answers, keep)
     return [leaf[None] for leaf in sums], log_likelihoods, moments, None if kept is None else kept[None], 0.0
 
 

@@ -9,16 +9,19 @@ from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.sparse import SparseValues
+from irtjax.responses.values import Values
 from irtjax.types import Float, Int, Shaped
+
+AnyAnswers = Answers | SparseAnswers
 
 
 def to_answers(
-    values: Shaped[np.ndarray, "J I"] | SparseValues,
+    values: Shaped[np.ndarray, "J I"] | Values,
     model: ItemModel = BINARY,
     trials: Int[np.ndarray, "..."] | None = None,
     member: Int[np.ndarray, " J"] | None = None,
     predictors: Float[np.ndarray, "J C"] | None = None,
-) -> Answers | SparseAnswers:
+) -> AnyAnswers:
     """Encoded responses of J subjects to I items.
 
     Args:
@@ -34,6 +37,6 @@ def to_answers(
         return sparse_answers(
             own.starts, own.items, own.answers, own.num_items, model, trials, member=groups, predictors=predictors
         )
-    values = np.asarray(values)
-    complete = bool((values != MISSING).all())
-    return jax.device_put(Answers(values, model, complete, trials, member=groups, predictors=predictors))
+    cells = np.asarray(values)
+    complete = bool((cells != MISSING).all())
+    return jax.device_put(Answers(cells, model, complete, trials, member=groups, predictors=predictors))

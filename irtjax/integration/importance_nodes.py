@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from irtjax.integration.e_step import e_step
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.node_rule import Refinement, Tolerance
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
@@ -56,12 +57,13 @@ class ImportanceNodes:
     def wider(self, nodes: Float[np.ndarray, "Q D"], weights: Float[np.ndarray, "Q I"], slack: float) -> None:
         """They are where the posteriors are."""
 
-    def lay_out(self, items: ItemParameters, population: Populations, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: ItemParameters, population: Populations, answers: AnyAnswers) -> SparseGrid:
         """A window for each subject."""
+        assert isinstance(answers, Answers)  # of sparse ones subjects share nodes
         return importance_nodes(items, answers, self.number)
 
     def refined(
-        self, items: ItemParameters, population: Populations, answers: Answers, num_subjects: int
+        self, items: ItemParameters, population: Populations, answers: AnyAnswers, num_subjects: int
     ) -> Refinement:
         """These nodes with twice as many."""
         coarse, fine = (

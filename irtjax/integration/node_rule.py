@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from irtjax.integration.nodes import Answers
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
 from irtjax.populations.kinds import Populations
@@ -82,10 +82,10 @@ class NodeRule(Protocol):
             slack: times as much may be there as is allowed at last.
         """
 
-    def lay_out(self, items: Items, population: Populations, answers: Answers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Populations, answers: AnyAnswers) -> SparseGrid:
         """The nodes, and where the subjects may be."""
 
-    def refined(self, items: Items, population: Populations, answers: Answers, num_subjects: int) -> Refinement:
+    def refined(self, items: Items, population: Populations, answers: AnyAnswers, num_subjects: int) -> Refinement:
         """What the next rule would change for some of `num_subjects` subjects."""
 
     def summary(self, population: Populations) -> dict[str, object]:

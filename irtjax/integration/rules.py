@@ -13,9 +13,9 @@ import numpy as np
 from irtjax import processes
 from irtjax.arguments import whole_number
 from irtjax.errors import InputError
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.importance_nodes import importance_nodes_to_start_with
 from irtjax.integration.node_rule import NodeRule, Refinement, Tolerance
-from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import TOGETHER, SparseGrid, active_tiles, everywhere, levels
 from irtjax.item_models.protocol import Items
@@ -91,23 +91,23 @@ class SharedNodes:
         """Nodes per dimension that are always all looked at."""
         return round((nodes_per_dimension(self.dims) - 1) * self.bound / BOUND) + 1
 
-    def lay_out(self, items: Items, population: Populations, answers: Answers | SparseAnswers) -> SparseGrid:
+    def lay_out(self, items: Items, population: Populations, answers: AnyAnswers) -> SparseGrid:
         """Where the subjects may be."""
         total = self.number**self.dims
         if total > FEW_NODES:
             *_, level = levels(items, population, answers, self.number, self.coarsest, self.bound)
-            sparse = isinstance(answers, SparseAnswers)
-            found = active_tiles(level, TOGETHER_SPARSE if sparse else TOGETHER)
-            # a block costs what a full one does, but where each answer costs
-            taken = int((found.rows < answers.num_subjects).sum()) if sparse else len(found.tile) * TOGETHER
+            if isinstance(answers, SparseAnswers):
+                found = active_tiles(level, TOGETHER_SPARSE)
+                taken = found.num_taken(answers.num_subjects)
+            else:
+                found = active_tiles(level)
+                taken = len(found.tile) * TOGETHER  # a block costs what a full one does
             cost, of_all = processes.total([taken * found.shape[1], answers.num_subjects * total])
             if cost < WORTH * of_all:
                 return found
         return everywhere(_grid(self.number, self.bound, self.dims))
 
-    def refined(
-        self, items: Items, population: Populations, answers: Answers | SparseAnswers, num_subjects: int
-    ) -> Refinement:
+    def refined(self, items: Items, population: Populations, answers: AnyAnswers, num_subjects: int) -> Refinement:
         """These nodes with nodes of half the spacing."""
         finer, coarsest = self.finer().number, min(self.number, self.coarsest)
         *_, coarse, fine = levels(items, population, answers, finer, coarsest, self.bound)

@@ -77,7 +77,8 @@ class SparseAnswers(OfPopulation):
         """Those of some subjects."""
         if isinstance(rows, slice) and rows.step is None:
             begin, end, _ = rows.indices(self.num_subjects)
-            starts, at = self.starts[begin : end + 1], slice(self.starts[begin], self.starts[end])
+            starts = self.starts[begin : max(begin, end) + 1]
+            at: Any = slice(starts[0], starts[-1])
             starts = starts - starts[0]
         else:
             starts, at = rows_of(self.starts, np.arange(self.num_subjects)[rows])
@@ -156,8 +157,14 @@ def sparse_answers(
         predictors: of each subject's mean ability.
     """
     base = _log_base(starts, items, values, trials, model)
-    of_subjects = {"member": member, "predictors": predictors}
-    common = {"model": model, "num_items": num_items, "base": base, "trials": None if trials is None else True}
+    common: dict[str, Any] = {
+        "model": model,
+        "num_items": num_items,
+        "base": base,
+        "trials": None if trials is None else True,
+        "member": member,
+        "predictors": predictors,
+    }
     keys = [np.asarray(values)] if trials is None else [np.asarray(trials), np.asarray(values)]
     codes, number = np.zeros(len(items), np.int64), 1
     for key in keys:
@@ -171,17 +178,13 @@ def sparse_answers(
         of_answer, first = cells
         item = items[first].astype(np.int64)
         adds = _adds(item, values[first], None if trials is None else trials[first], num_items, model)
-        return SparseAnswers(
-            starts=starts, columns=of_answer, entries=None, cells=Cells(adds, item), **common, **of_subjects
-        )
+        return SparseAnswers(starts=starts, columns=of_answer, entries=None, cells=Cells(adds, item), **common)
     rows = _adds(items, values, trials, num_items, model)
     at = np.asarray(starts)
     per_item = (rows.shape[1] - num_items) // num_items
     item = np.concatenate([np.repeat(np.arange(num_items), per_item), np.arange(num_items)])
     columns = rows.indices.astype(np.int32, copy=False)
-    return SparseAnswers(
-        starts=rows.indptr[at], columns=columns, entries=rows.data, cells=Cells(None, item), **common, **of_subjects
-    )
+    return SparseAnswers(starts=rows.indptr[at], columns=columns, entries=rows.data, cells=Cells(None, item), **common)
 
 
 def _cells(

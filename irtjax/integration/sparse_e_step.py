@@ -1,20 +1,25 @@
 """The E-step over single answers: block after block of subjects, whose posteriors fit into the cache, on every core.
 
-The two maps are products of a sparse array with a dense one, which SciPy makes without holding the interpreter's lock.
-So threads share the blocks, each with sums of its own, which are added in their order: the result does not depend on
-which thread was faster.
+On a CPU the two maps are products of a sparse array with a dense one, which SciPy makes without holding the
+interpreter's lock. So threads share the blocks, each with sums of its own, which are added in their order: the result
+does not depend on which thread was faster. XLA's scatter takes one row after the other there, some five times as long.
+On an accelerator they are sums over segments of gathered rows.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from irtjax.integration.curves import Curves
 from irtjax.integration.sparse_answers import SparseAnswers
-from irtjax.integration.sparse_grid import BLAS
-from irtjax.types import Bool, Float, Int
+from irtjax.integration.sparse_grid import BLAS, rounded
+from irtjax.types import AnyArray, Bool, Float, Int
 
 WEIGHTS = 2**20  # posteriors over nodes that a thread holds: 8 MB
 FEWEST = 2**22  # posteriors from which on threads are worth it
@@ -40,55 +45,96 @@ def shared_out(task: Callable[[range], Any], number: int, at_once: int) -> list[
         return list(pool.map(task, parts))
 
 
-def everywhere(
-    eta: Float[np.ndarray, "Q M"],
-    log_normalizer: Float[np.ndarray, "Q I"],
-    log_weights: Float[np.ndarray, "Q ..."],
-    powers: Float[np.ndarray, "Q P"],
-    answers: SparseAnswers,
-    keep: bool,
-) -> tuple[Any, ...]:
-    """As `e_step`, where every subject may be at every node.
+def everywhere(curves: Curves, answers: SparseAnswers, keep: bool) -> tuple[Any, ...]:
+    """As `e_step`, where every subject may be at every node of one tile, whose curves these are.
 
     Returns:
         Statistics and trials that are expected at each node, (Q, M) and (Q, I); log-likelihoods (J,), moments (J, P),
         and the posteriors (J, Q) if they are kept.
     """
+    eta, log_normalizer, log_weights, powers = map(np.asarray, curves)
     table, (num_nodes, size) = answers.table(eta, log_normalizer), powers.shape
     num_subjects = answers.num_subjects
     block = max(64, WEIGHTS // num_nodes)
     log_likelihoods, moments = np.empty(num_subjects), np.empty((num_subjects, size))
     kept = np.empty((num_subjects, num_nodes)) if keep else None
+    on_host = jax.default_backend() == "cpu"
 
     def some(blocks: range) -> Float[np.ndarray, "C Q"]:
         of_cells = np.zeros(table.shape)
         for number in blocks:
             at = slice(number * block, min((number + 1) * block, num_subjects))
             part = answers.rows(at)
-            cells = part.matrix()
-            joint = cells @ table
-            joint += part.weighed(log_weights)
-            largest = joint.max(axis=1)
-            joint -= largest[:, None]
-            np.exp(joint, out=joint)
-            total = joint.sum(axis=1)
-            joint /= total[:, None]
-            log_likelihoods[at], moments[at] = largest + np.log(total), joint @ powers
-            of_cells += cells.T @ joint
+            of_block = (_of_block if on_host else _of_block_on_device)(
+                table, part, np.asarray(part.weighed(log_weights))
+            )
+            log_likelihoods[at], posterior, of_these = of_block
+            moments[at] = posterior @ powers
+            of_cells += of_these
             if kept is not None:
-                kept[at] = joint
+                kept[at] = posterior
         return of_cells
 
-    at_once = threads(num_subjects * num_nodes)
+    at_once = threads(num_subjects * num_nodes) if on_host else 1
     of_cells = sum(shared_out(some, -(-num_subjects // block), at_once))
     return *answers.expected(of_cells), log_likelihoods, moments, kept
 
 
+def _of_block(
+    table: Float[np.ndarray, "C Q"], answers: SparseAnswers, weighed: Float[np.ndarray, "_ Q"]
+) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, "J Q"], Float[np.ndarray, "C Q"]]:
+    """Log-likelihoods and posteriors of some subjects, and what these expect of each cell."""
+    cells = answers.matrix()
+    joint = cells @ table
+    joint += weighed
+    largest = joint.max(axis=1)
+    joint -= largest[:, None]
+    np.exp(joint, out=joint)
+    total = joint.sum(axis=1)
+    joint /= total[:, None]
+    return largest + np.log(total), joint, cells.T @ joint
+
+
+def _of_block_on_device(
+    table: Float[np.ndarray, "C Q"], answers: SparseAnswers, weighed: Float[np.ndarray, "_ Q"]
+) -> tuple[np.ndarray, ...]:
+    """As `_of_block`, by an accelerator; entries are filled up, so that blocks of one size share a program."""
+    more = rounded(len(answers.columns)) - len(answers.columns)
+    columns = np.pad(answers.columns, (0, more), constant_values=len(table))
+    subjects = np.pad(answers.subjects(), (0, more), constant_values=answers.num_subjects)
+    entries = None if answers.entries is None else np.pad(answers.entries, (0, more))
+    found = gathered(table, columns, subjects, entries, weighed, answers.num_subjects)
+    return tuple(map(np.asarray, found))
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def gathered(
+    table: AnyArray, columns: AnyArray, subjects: AnyArray, entries: AnyArray | None, weighed: AnyArray, number: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Log-likelihoods (J,), posteriors (J, Q) and expected cells (C, Q) as sums over segments of gathered rows.
+
+    Args:
+        table: (C, Q) what cells add at nodes.
+        columns: (N,) the cell of each answer; C in places without one.
+        subjects: (N,) whose it is, in increasing order; J in places without one.
+        entries: (N,) how often it counts; None for once.
+        weighed: (J, Q) or (1, Q) logarithms of the weights of nodes.
+        number: J.
+    """
+
+    def times(rows: jax.Array) -> jax.Array:
+        return rows if entries is None else rows * jnp.asarray(entries)[:, None]
+
+    rows = times(jnp.asarray(table).at[columns].get(mode="fill", fill_value=0.0))
+    joint = weighed + jax.ops.segment_sum(rows, subjects, number, indices_are_sorted=True)
+    log_likelihoods = jax.nn.logsumexp(joint, axis=1)
+    posterior = jnp.exp(joint - log_likelihoods[:, None])
+    of_answers = times(posterior.at[subjects].get(mode="fill", fill_value=0.0))
+    return log_likelihoods, posterior, jnp.zeros_like(table).at[columns].add(of_answers, mode="drop")
+
+
 def in_tiles(
-    eta: Float[np.ndarray, "T S M"],
-    log_normalizer: Float[np.ndarray, "T S I"],
-    log_weights: Float[np.ndarray, "T S ..."],
-    powers: Float[np.ndarray, "T S P"],
+    curves: Curves,
     answers: SparseAnswers,
     rows: Int[np.ndarray, "N B"],
     tile: Int[np.ndarray, " N"],
@@ -100,7 +146,8 @@ def in_tiles(
         Statistics and trials that are expected at each place, (T, S, M) and (T, S, I); log-likelihoods (J,), moments
         (J, P), posteriors (N, B, S), and the share of all posteriors at the rim.
     """
-    num_subjects, (num_tiles, num_places) = answers.num_subjects, powers.shape[:2]
+    eta, log_normalizer, log_weights, powers = map(np.asarray, curves)
+    num_subjects, num_places = answers.num_subjects, powers.shape[1]
     filled = np.flatnonzero((rows < num_subjects).any(axis=1))
     values = np.full((*rows.shape, num_places), -np.inf)
     tables = {int(t): answers.table(eta[t], log_normalizer[t]) for t in np.unique(tile[filled])}

@@ -13,8 +13,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from irtjax import processes
-from irtjax.integration.nodes import Answers, natural, place_nodes
-from irtjax.integration.sparse_answers import SparseAnswers
+from irtjax.integration.encode import AnyAnswers
+from irtjax.integration.nodes import natural, place_nodes
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
 from irtjax.populations.kinds import Populations
@@ -53,6 +53,10 @@ class SparseGrid(NamedTuple):
     def num_weights(self, num_subjects: int) -> int:
         """Of the posteriors of so many subjects."""
         return self.shape[1] * (num_subjects if self.rows is None else self.rows.size)
+
+    def num_taken(self, num_subjects: int) -> int:
+        """Pairs of a subject and a tile that it may be in."""
+        return num_subjects if self.rows is None else int((self.rows < num_subjects).sum())
 
     def in_tiles(self, array: Float[np.ndarray, "R ..."], empty: float = 0.0) -> Float[np.ndarray, "T S ..."]:
         """An array with a row per node, (T, S, ...)."""
@@ -128,7 +132,7 @@ def everywhere(nodes: Quadrature) -> SparseGrid:
 def levels(
     items: Items,
     population: Populations,
-    answers: Answers | SparseAnswers,
+    answers: AnyAnswers,
     number: int,
     coarsest: int | None = None,
     bound: float = BOUND,
@@ -261,7 +265,7 @@ def _children(
 def _log_likelihoods(
     items: Items,
     population: Populations,
-    answers: Answers | SparseAnswers,
+    answers: AnyAnswers,
     grid: Grid,
     subject: Int[np.ndarray, " M"],
     tile: Int[np.ndarray, " M"],

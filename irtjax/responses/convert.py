@@ -68,8 +68,8 @@ def as_responses(
 def as_responses_or_stored(data: Any, mesh: jax.sharding.Mesh | None = None, **choice: Any) -> Responses:
     """As `as_responses`, but what should stay in its files does.
 
-    These are `StoredResponses` and, in memory, `SparseResponses`; folders of shards; and the paths of other files if a mesh spans several processes, of
-    which none is to read the whole.
+    These are `StoredResponses` and, in memory, `SparseResponses`; folders of shards; and the paths of other files if a
+    mesh spans several processes, of which none is to read the whole.
 
     Args:
         data: as of `as_responses`.

@@ -65,7 +65,7 @@ class SparseResponses:
             _require_scored(np.asarray(answers), items, starts, subjects, names)
         elif len(scales) != len(names):
             raise InputError(f"{len(scales)} scales of {len(names)} items")
-        own = {
+        own: dict[str, Any] = {
             "starts": np.asarray(starts, np.int64),
             "items": np.asarray(items, np.int32),
             "answers": np.asarray(answers, np.int8 if scales is None else None),
@@ -241,7 +241,7 @@ class SparseResponses:
         has = np.array([worth is not None for worth in worths])
         return np.where(has[self.items], of_categories, self.answers)
 
-    def read(self) -> ResponseMatrix | ScaledResponses:
+    def read(self) -> Any:
         """The matrix of all cells, missing ones included.
 
         Raises:
@@ -277,8 +277,8 @@ class SparseResponses:
             starts, items, self.answers[answers], self.subject_ids, self.item_ids[places], scales, trials
         )
 
-    def choose_subjects(self, chosen: Shaped[np.ndarray, " chosen"]) -> "SparseResponses":
-        """The responses of some of the subjects, by a mask (J,) or by positions."""
+    def choose_subjects(self, chosen: Shaped[np.ndarray, " chosen"] | slice) -> "SparseResponses":
+        """The responses of some of the subjects, by a mask (J,), by positions or a slice."""
         places = np.arange(self.num_subjects)[chosen]
         starts, at = rows_of(self.starts, places)
         trials = None if self.trials is None else self.trials[at]
@@ -312,7 +312,7 @@ class SparseResponses:
 
 
 class SparseValues:
-    """The responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both of them slices, is an array.
+    """Responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both of them slices, is an array.
 
     Attributes:
         responses: the answers.

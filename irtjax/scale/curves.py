@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from irtjax.fits.result import Fit
 from irtjax.integration.e_step import e_step
-from irtjax.integration.encode import to_answers
-from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.encode import AnyAnswers, to_answers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import everywhere
 from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import model_of
@@ -107,7 +107,7 @@ def empirical_means(
     return EmpiricalCurves(_of_ranges(theta, posterior, members), mean, low, high, None)
 
 
-def _posteriors(fit: Fit, answers: Answers) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, "J Q"]]:
+def _posteriors(fit: Fit, answers: AnyAnswers) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, "J Q"]]:
     """Nodes of ability, and the posterior of each subject there."""
     quadrature = rectangular()
     with jax.enable_x64(True):

@@ -23,7 +23,8 @@ from irtjax.estimation.problem import Layout, Specification, as_array, as_items,
 from irtjax.estimation.quadrature import item_score
 from irtjax.estimation.quadrature.item_score import Counts
 from irtjax.integration.e_step import Expected, e_step
-from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.encode import AnyAnswers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
 from irtjax.populations.groups import Groups
@@ -92,7 +93,7 @@ class Point(NamedTuple):
 def evaluate(
     items: Items,
     population: Populations,
-    answers: Answers,
+    answers: AnyAnswers,
     grid: SparseGrid,
     specification: Specification,
 ) -> Point:
@@ -106,7 +107,7 @@ def _point(
     found: Expected,
     items: Items,
     population: Populations,
-    answers: Answers,
+    answers: AnyAnswers,
     grid: SparseGrid,
     specification: Specification,
 ) -> Point:

@@ -130,7 +130,7 @@ def _parts(state: State, placed: SparseGrid) -> Iterator[Part]:
     elif placed.rows is None:
         most = max(1, WEIGHTS // len(placed.nodes.nodes))
     sparse = isinstance(answers, SparseAnswers)
-    if sparse:
+    if isinstance(answers, SparseAnswers):
         placed, most = everywhere(placed.nodes), sparse_moments.most_subjects(answers, len(placed.nodes.nodes))
     # as many parts on every process, which add up what they find
     number = max(-(-number // most) for number in processes.everyone(answers.num_subjects))

@@ -5,14 +5,15 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation.problem import Layout, Specification, layout
 from irtjax.integration.e_step import Expected
-from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.encode import AnyAnswers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import Items
 from irtjax.populations.groups import Groups
 from irtjax.types import Float
 
 
-def complete(groups: Groups, expected: Expected, answers: Answers, places: Layout) -> Float[np.ndarray, "P P"]:
+def complete(groups: Groups, expected: Expected, answers: AnyAnswers, places: Layout) -> Float[np.ndarray, "P P"]:
     """Information of complete data about means and log standard deviations of groups: -∂²log N(θ; μ, σ²).
 
     It is 1/σ², 2 E(θ - μ)/σ² for both, and 2 E(θ - μ)²/σ², summed over the subjects of all processes.

@@ -9,14 +9,15 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation.problem import Layout
 from irtjax.integration.e_step import Expected
-from irtjax.integration.nodes import Answers, place_nodes
+from irtjax.integration.encode import AnyAnswers
+from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.populations.latent_regression import LatentRegression
 from irtjax.types import Float
 
 
 def complete(
-    population: LatentRegression, expected: Expected, answers: Answers, places: Layout
+    population: LatentRegression, expected: Expected, answers: AnyAnswers, places: Layout
 ) -> Float[np.ndarray, "P P"]:
     """Information of complete data about γ and log σ: Σ x x'/σ², 2 Σ x E ε/σ² for both, and 2 Σ E ε²/σ²."""
     found = np.zeros((places.size + 1, places.size + 1))  # the last of which is for what is fixed

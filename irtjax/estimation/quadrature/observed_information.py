@@ -21,7 +21,8 @@ from irtjax.estimation.problem import Specification, as_array, layout
 from irtjax.estimation.quadrature import group_information, latent_regression_information, score_moments
 from irtjax.estimation.quadrature.score_moments import Scores
 from irtjax.integration.e_step import Expected
-from irtjax.integration.nodes import Answers, moments, place_nodes
+from irtjax.integration.encode import AnyAnswers
+from irtjax.integration.nodes import moments, place_nodes
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import ItemModel, Items
 from irtjax.kernels.models import ItemParameters
@@ -63,7 +64,7 @@ def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification)
 class Part(NamedTuple):
     """Some of the subjects at the estimate: their answers, their posteriors with weights, and where these are."""
 
-    answers: Answers
+    answers: AnyAnswers
     expected: Expected
     grid: SparseGrid
 

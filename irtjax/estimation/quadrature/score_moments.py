@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.estimation.quadrature import sparse_moments
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import SparseGrid
@@ -66,7 +67,7 @@ class Scores(NamedTuple):
         return Scores(mean, own, self.columns, common)
 
 
-def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes: Scores) -> np.ndarray:
+def covariances(weights: AnyArray, grid: SparseGrid, answers: AnyAnswers, at_nodes: Scores) -> np.ndarray:
     """Posterior covariances (P, P) of the scores of all parameters, summed over subjects.
 
     Args:
@@ -76,7 +77,7 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: Answers, at_nodes:
         at_nodes: of R nodes.
     """
     if isinstance(answers, SparseAnswers):
-        return sparse_moments.covariances(weights[0], answers, at_nodes)
+        return sparse_moments.covariances(np.asarray(weights[0]), answers, at_nodes)
     scores = at_nodes.in_tiles(grid)
     blocks = Blocks.on(grid, weights)
     mean = np.asarray(_means(blocks, answers, scores))
@@ -206,11 +207,11 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
 
 
 def squared_means(
-    weights: AnyArray, grid: SparseGrid, answers: Answers, mean: np.ndarray, by: np.ndarray
+    weights: AnyArray, grid: SparseGrid, answers: AnyAnswers, mean: np.ndarray, by: np.ndarray
 ) -> np.ndarray:
     """Squares (I, K, K) of posterior mean scores, ∂η being (R, M, K), summed over subjects; some items at a time."""
     if isinstance(answers, SparseAnswers):
-        return sparse_moments.squared_means(weights[0], answers, mean, by)
+        return sparse_moments.squared_means(np.asarray(weights[0]), answers, mean, by)
     num_subjects, num_items, size = answers.num_subjects, answers.num_items, by.shape[2]
     per_item = mean.shape[1] // num_items
     blocks, mean, by = Blocks.on(grid, weights), grid.in_tiles(mean), grid.in_tiles(by)
@@ -237,10 +238,10 @@ def _squares_of_items(blocks: Blocks, answers: Answers, mean: jax.Array, by: jax
     return jnp.einsum("jik,jil->ikl", means, means)
 
 
-def products(weights: AnyArray, grid: SparseGrid, answers: Answers) -> np.ndarray:
+def products(weights: AnyArray, grid: SparseGrid, answers: AnyAnswers) -> np.ndarray:
     """Products (R, I, S + 1, S + 1) of the statistics and the trials of each item, as the posteriors expect them."""
     if isinstance(answers, SparseAnswers):
-        return sparse_moments.products(weights[0], answers)
+        return sparse_moments.products(np.asarray(weights[0]), answers)
     return grid.out_of_tiles(np.asarray(_products(Blocks.on(grid, weights), grid.shape, answers)))
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.quadrature.climb import Memory, Point
+from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.node_rule import NodeRule
-from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.models import ItemParameters
 
@@ -41,7 +41,7 @@ class State(NamedTuple):
     memory: Memory
     specification: Specification
     rule: NodeRule
-    answers: Answers
+    answers: AnyAnswers
     grid: SparseGrid
     ahead: tuple[Phase, ...]
     released: tuple[ItemParameters, Specification] | None
