@@ -34,7 +34,7 @@ MODELS = TYPES
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
-WHOLE = ("features", "mesh")  # with which fits go through the whole matrix
+WHOLE = {"mml": ("features", "mesh"), "svi": ("batch_items", "mesh")}  # with which fits go through the whole matrix
 
 
 @processes.collective
@@ -151,11 +151,17 @@ def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estim
     """
     if sparse not in (None, True, False):
         raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
-    whole = [name for name in WHOLE if options.get(name) is not None]
+    whole = [name for name in WHOLE[estimator] if options.get(name) is not None]
     if options.get("dims", 1) > MOST_SHARED:
         whole.append("dims")
     if options.get("integration", "auto") not in ("auto", "nodes"):
         whole.append("integration")
+    if estimator == "svi" and getattr(responses, "scales", None) is not None:
+        if sparse:
+            raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
+        whole.append("estimator")
+    if sparse is None and not whole and options.get("batch_answers") is not None:
+        sparse = True
     if isinstance(responses, SparseResponses):
         if sparse or (not whole and sparse is None):
             return responses
@@ -164,7 +170,7 @@ def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estim
         raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
     if sparse:
         return of_matrix(responses.read())
-    by_default = sparse is None and not whole and estimator == "mml" and isinstance(responses, ResponseMatrix)
+    by_default = sparse is None and not whole and isinstance(responses, ResponseMatrix)
     if not by_default or responses.values.size <= LARGE:
         return responses
     few = is_sparse(int(responses.counts(axis=1)[1].sum()), *responses.values.shape)

@@ -1,9 +1,9 @@
-"""Log-likelihood of single answers in the 1PL and 2PL, with its gradients, by gathers alone.
+"""Log-likelihood of single answers in the 1PL and 2PL, with its gradients, by gathers and sums of rows.
 
 Answers are held twice: subject by subject, and item by item. Either way those of one subject (or item), the *key*, fill
-rows of one width, the last of them with padding. A row needs its key's parameters once, gathers those of the other side,
-and is summed; the sums of rows, a fraction of the answers, are then added up by key. So no sum scatters answer by
-answer, which a CPU does one after the other.
+rows of one width, the last of them with padding. A row needs the parameters of its key once, gathers those of the other
+side, and is summed; the sums of rows, a fraction of the answers, are then added up by key. So nothing is scattered
+answer by answer, which a CPU does on one core, one after the other.
 
 An answer is 4 bytes on each side: 4 × (position on the other side) + 2 + (1 if right); padding is 0.
 """
@@ -117,12 +117,12 @@ def value_and_sums(
         The log-likelihood; Σ_i slope_i r_ji of each subject; and of each item Σ_j r_ji and, with slopes, Σ_j r_ji θ_j.
     """
 
-    def of_subject(theta: AnyArray, item: Any, right: AnyArray, there: AnyArray) -> tuple[jax.Array, ...]:
+    def of_subject(theta: AnyArray, item: Any, right: AnyArray, there: AnyArray) -> tuple[AnyArray, ...]:
         slope, intercept = item
         value, residual = _terms(_logit(theta, slope, intercept), right, there)
         return value, residual if slope is None else residual * slope
 
-    def of_item(item: Any, theta: AnyArray, right: AnyArray, there: AnyArray) -> tuple[jax.Array, ...]:
+    def of_item(item: Any, theta: AnyArray, right: AnyArray, there: AnyArray) -> tuple[AnyArray, ...]:
         slope, intercept = item
         _, residual = _terms(_logit(theta, slope, intercept), right, there)
         return (residual,) if slope is None else (residual, residual * theta)
@@ -147,10 +147,10 @@ def information(
         return there * 0.25 * (1 - jnp.tanh(0.5 * _logit(theta, slope, intercept)) ** 2)
 
     def of_subject(theta: AnyArray, item: Any, _: AnyArray, there: AnyArray) -> tuple[AnyArray, ...]:
-        return (item[0] ** 2 * weight(*item, theta, there),)
+        return (item[0] ** 2 * weight(item[0], item[1], theta, there),)
 
     def of_item(item: Any, theta: AnyArray, _: AnyArray, there: AnyArray) -> tuple[AnyArray, ...]:
-        w = weight(*item, theta, there)
+        w = weight(item[0], item[1], theta, there)
         return w, w * theta, w * theta**2
 
     items = slope, intercept
@@ -189,7 +189,7 @@ def sums_by_key(function: Callable, own: Any, other: Any, rows: Rows) -> tuple[j
 
 
 def _at(leaf: AnyArray, index: Int[AnyArray, "..."]) -> jax.Array:
-    return leaf.at[index].get(mode="promise_in_bounds")
+    return jnp.asarray(leaf).at[index].get(mode="promise_in_bounds")
 
 
 def _logit(theta: AnyArray, slope: AnyArray | None, intercept: AnyArray) -> AnyArray:

@@ -1,7 +1,7 @@
 """Single answers as a step of variational inference takes them: all of them, or a block that was dealt before.
 
-Blocks are dealt once and drawn one at a time, each as likely as another. A sum over the drawn block, times the number of
-blocks, is then on average the sum over all answers, whatever the sizes of the blocks.
+Blocks are dealt once and drawn one at a time, each as likely as another. A sum over the drawn block, times the number
+of blocks, is then on average the sum over all answers, whatever the sizes of the blocks.
 """
 
 import operator
@@ -75,14 +75,16 @@ def dealt(responses: SparseResponses, subject_blocks: int = 1, answer_blocks: in
 
 
 def drawn(responses: Any) -> Block | None:
-    """The block of a step, drawn as a plate of NumPyro draws, so that guide and model have the same; None of a matrix."""
+    """The block of a step, drawn by a plate of NumPyro, so that guide and model have the same; None of a matrix."""
     if not isinstance(responses, Dealt):
         return None
     number = len(responses.answers.by_item.keys)
     if number == 1:
-        return Block(*jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), responses), number)
-    with numpyro.plate("blocks", number, subsample_size=1) as index:
-        return Block(*jax.tree.map(lambda leaf: leaf[index[0]], responses), number)
+        found = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), responses)
+    else:
+        with numpyro.plate("blocks", number, subsample_size=1) as index:
+            found = jax.tree.map(lambda leaf: leaf[index[0]], responses)
+    return Block(found.answers, found.subjects, number)
 
 
 def over_blocks(

@@ -72,8 +72,8 @@ def fit_svi(
         batch_subjects: subjects in a step, drawn at random; None for all. Of `SparseResponses` subjects are dealt into
             blocks of at most so many, and about equal numbers of answers, of which a step draws one.
         batch_items: items in a step; None for all. Not of `SparseResponses`.
-        batch_answers: of `SparseResponses`: answers in a step. They are dealt into blocks of at most so many, of which a
-            step draws one; abilities and items are all drawn in every step. None for all.
+        batch_answers: of `SparseResponses`: answers in a step. They are dealt into blocks of at most so many, of which
+            a step draws one; abilities and items are all drawn in every step. None for all.
         seed: of the random draws.
         max_steps: from each start, where a fit that has not converged is ended (`converged` is then False).
         mesh: devices to spread the fit over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`). A

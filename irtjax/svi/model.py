@@ -189,16 +189,18 @@ def response_model(
         a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
     of_1pl: Callable
     of_2pl: Callable
+    of_responses: Any
     if block is not None:
-        responses, scale = block.answers, float(block.number)
+        of_responses, scale = block.answers, float(block.number)
         of_1pl, of_2pl = answers.log_likelihood_1pl, answers.log_likelihood_2pl
     else:
         mesh = mesh if rows is None and columns is None else None
-        responses, scale = batch_of(responses, (rows, columns), (subjects, items))
+        of_responses, scale = batch_of(responses, (rows, columns), (subjects, items))
         of_1pl, of_2pl = (functools.partial(of, mesh=mesh) for of in (log_likelihood_1pl, log_likelihood_2pl))
-    log_likelihood, arguments = (of_1pl, (theta, b)) if a is None else (of_2pl, (theta, a, b))
+    log_likelihood, parameters = (of_1pl, (theta, b)) if a is None else (of_2pl, (theta, a, b))
+    without = functools.partial(without_value, log_likelihood)
     with handlers.scale(scale=scale):
-        value = jax.lax.cond(with_value, log_likelihood, functools.partial(without_value, log_likelihood), *arguments, responses)
+        value = jax.lax.cond(with_value, log_likelihood, without, *parameters, of_responses)
         numpyro.factor("responses", value)
 
 

@@ -181,7 +181,7 @@ def _prox(values: Values) -> tuple[np.ndarray, np.ndarray]:
 def _information(
     theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: Values, mesh: jax.sharding.Mesh | None
 ) -> tuple[np.ndarray, ...]:
-    """Fisher information of the observed responses about each θ (J,), and Σ w (1, θ, θ²) of each item, w = p (1 - p)."""
+    """Fisher information of the responses about each θ (J,), and Σ w (1, θ, θ²) (3, I) of items, with w = p (1 - p)."""
     num_subjects, num_items = values.shape
     chunks = Chunks(values, mesh)
     slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
