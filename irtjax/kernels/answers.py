@@ -93,7 +93,7 @@ def log_likelihood_2pl(
 
 def _forward_2pl(
     theta: AnyArray, discrimination: AnyArray, difficulty: AnyArray, answers: Answers
-) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+) -> tuple[jax.Array, tuple[AnyArray, ...]]:
     value, by_subject, by_item = value_and_sums(theta, discrimination, -discrimination * difficulty, answers)
     residual, times_theta = by_item[:, 0], by_item[:, 1]
     return value, (by_subject, times_theta - difficulty * residual, -discrimination * residual)
