@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float, Int
 
-AT_ONCE = 2**17  # answers that are worked on at a time: a float32 array of so many is 0.5 MB
+IN_CACHE, ON_DEVICE = 2**17, 2**24  # answers that are worked on at a time: float32 arrays of 0.5 MB, and of 64 MB
 
 
 class Rows(NamedTuple):
@@ -186,6 +186,11 @@ def sums_by_key(function: Callable, own: Any, other: Any, rows: Rows) -> tuple[j
         jax.ops.segment_sum(leaf.ravel(), rows.keys.ravel(), num_keys, indices_are_sorted=True)
         for leaf in jax.lax.map(of_rows, rows)
     )
+
+
+def answers_at_once() -> int:
+    """Answers that are worked on at a time: on a CPU, as many as stay in cache."""
+    return IN_CACHE if jax.default_backend() == "cpu" else ON_DEVICE
 
 
 def _at(leaf: AnyArray, index: Int[AnyArray, "..."]) -> jax.Array:

@@ -13,8 +13,8 @@ import numpy as np
 import numpyro
 import scipy.sparse
 
-from irtjax.kernels.answers import AT_ONCE, Answers, Rows
-from irtjax.responses.sparse import SparseResponses
+from irtjax.kernels.answers import Answers, Rows, answers_at_once
+from irtjax.responses.sparse import SparseResponses, rows_of
 from irtjax.types import AnyArray, Float, Int
 
 WIDTHS = tuple(2**power for power in range(2, 9))  # of rows of answers
@@ -67,11 +67,13 @@ def dealt(responses: SparseResponses, subject_blocks: int = 1, answer_blocks: in
         subjects = np.full((subject_blocks, len(hands[0])), -1, np.int32)
         for places, hand in zip(subjects, hands, strict=True):
             places[: len(hand)] = hand
-        return Dealt(_in_rows([_matrix(responses.choose_subjects(hand)) for hand in hands]), subjects)
+        return Dealt(_in_rows([_matrix(responses, *rows_of(responses.starts, hand)) for hand in hands]), subjects)
     if answer_blocks > 1:
-        block = rng.permutation(np.arange(responses.num_answers) % answer_blocks)
-        return Dealt(_in_rows([_matrix(responses.choose_answers(block == g)) for g in range(answer_blocks)]), None)
-    return Dealt(_in_rows([_matrix(responses)]), None)
+        order = rng.permutation(responses.num_answers)
+        parts = [np.sort(order[g::answer_blocks]) for g in range(answer_blocks)]
+        blocks = [_matrix(responses, np.searchsorted(part, responses.starts), part) for part in parts]
+        return Dealt(_in_rows(blocks), None)
+    return Dealt(_in_rows([_matrix(responses, responses.starts, slice(None))]), None)
 
 
 def drawn(responses: Any) -> Block | None:
@@ -114,12 +116,15 @@ def _hands(lengths: Int[np.ndarray, " J"], number: int, rng: np.random.Generator
     return [np.append(hands[:, g], last[g : g + 1]) if g < rest else hands[:, g] for g in range(number)]
 
 
-def _matrix(responses: SparseResponses) -> scipy.sparse.csr_array:
-    """Answers as the last two bits of their codes."""
-    codes = (np.asarray(responses.answers) + np.int8(2)).astype(np.int8)
-    number = np.int32 if responses.num_answers < 2**31 else np.int64
-    shape = (responses.num_subjects, responses.num_items)
-    return scipy.sparse.csr_array((codes, responses.items, responses.starts.astype(number)), shape)
+def _matrix(
+    responses: SparseResponses, starts: Int[np.ndarray, " ends"], at: Int[np.ndarray, " N"] | slice
+) -> scipy.sparse.csr_array:
+    """Some of the answers, as the last two bits of their codes, and where those of each of some subjects begin."""
+    codes = (np.asarray(responses.answers)[at] + np.int8(2)).astype(np.int8)
+    number = np.int32 if len(codes) < 2**31 else np.int64
+    return scipy.sparse.csr_array(
+        (codes, responses.items[at], starts.astype(number)), (len(starts) - 1, responses.num_items)
+    )
 
 
 def _in_rows(blocks: list[scipy.sparse.csr_array]) -> Answers:
@@ -133,7 +138,7 @@ def _side(blocks: list[scipy.sparse.csr_array | scipy.sparse.csc_array]) -> Rows
     work = {width: sum((-(-each // width)).sum() for each in lengths) * (width + OF_A_ROW) for width in WIDTHS}
     width = min(work, key=work.__getitem__)
     most = max(int((-(-each // width)).sum()) for each in lengths)
-    times = max(1, -(-most * width // AT_ONCE))
+    times = max(1, -(-most * width // answers_at_once()))
     shape = (len(blocks), times, -(-most // times))
     codes = np.zeros((len(blocks), shape[1] * shape[2] * width), np.int32)
     keys = np.empty((len(blocks), shape[1] * shape[2]), np.int32)

@@ -30,6 +30,8 @@ from irtjax.svi.placing import answers_on_devices, responses_on_devices, size_of
 from irtjax.svi.programs import PLACES, Settings, steps_per_chunk
 from irtjax.svi.start import BEST, LOCATIONS, STARTS, starting_point
 
+MOST_BLOCKS = 1000  # of single answers; a step takes its time for each subject anyway
+
 
 @processes.collective
 def fit_svi(
@@ -196,6 +198,16 @@ def _check_answers(
         whole_number("batch_answers", batch_answers, 1, responses.num_answers)
         if batch_subjects is not None:
             raise InputError("`batch_answers` and `batch_subjects`: leave out one of them")
+    for name, batch, size in (
+        ("batch_subjects", batch_subjects, responses.num_subjects),
+        ("batch_answers", batch_answers, responses.num_answers),
+    ):
+        if batch is not None and -(-size // batch) > MOST_BLOCKS:
+            number = -(-size // batch)
+            raise InputError(
+                f"`{name}` {batch:,} deals into {number:,} blocks, expected at most {MOST_BLOCKS:,}: "
+                f"take {-(-size // MOST_BLOCKS):,} or more"
+            )
 
 
 def check_settings(

@@ -36,7 +36,9 @@ def pieces(share, num_subjects=61, num_items=33, seed=0):
 
 @pytest.mark.parametrize("share", [0.1, 1.0])
 def test_the_likelihood_is_that_of_the_matrix(share, monkeypatch):
-    monkeypatch.setattr(answers, "AT_ONCE", 64)  # rows are then worked on in several parts, the last one with padding
+    monkeypatch.setattr(
+        of_answers, "IN_CACHE", 64
+    )  # rows are then worked on in several parts, the last one with padding
     responses, y, (theta, a, b) = pieces(share)
     with jax.enable_x64(True):
         one = jax.tree.map(lambda leaf: leaf[0], answers.dealt(responses).answers)
@@ -199,6 +201,8 @@ def test_bad_requests_are_named(monkeypatch):
     fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
     with pytest.raises(InputError, match="`batch_answers` 101, expected a whole number, 1 to 100"):
         fit(responses, batch_answers=101)
+    with pytest.raises(InputError, match="`batch_subjects` 1 deals into 2,000 blocks, expected at most 1,000"):
+        fit(of_matrix(simulate(2000, 10)[0]), batch_subjects=1)
     with pytest.raises(InputError, match="`batch_answers` and `batch_subjects`: leave out one of them"):
         fit(single, batch_answers=10, batch_subjects=5)
     with pytest.raises(InputError, match="`batch_items` are not of single answers: take `batch_answers`"):
