@@ -131,7 +131,9 @@ def test_a_fit_is_that_of_the_matrix():
 @pytest.mark.parametrize("model", svi_model.MODELS)
 def test_fits_are_those_of_the_matrix(model, share):
     responses, _, _ = simulate(*{0.1: (350, 150), 0.6: SHAPE, 1.0: SHAPE}[share], seed=1, missing=1 - share)
-    agree(*(irtjax.fit(given, model, "svi", start="proportions") for given in (of_matrix(responses), responses)))
+    # later the rounding of a thousand steps may decide when a search comes to rest
+    options = {"start": "proportions", "max_steps": 250}
+    agree(*(svi.fit_svi(given, model, **options) for given in (of_matrix(responses), responses)))
 
 
 def agree(found, expected):
@@ -182,7 +184,7 @@ def test_features_go_with_single_answers():
     responses = irtjax.ResponseMatrix(values, *names)
     found, expected = (irtjax.fit(responses, "1pl", "svi", features=features, sparse=held) for held in (True, False))
     assert "num_answers" in found.details
-    np.testing.assert_allclose(found.regression.weights.loc, expected.regression.weights.loc, atol=5e-3)
+    np.testing.assert_allclose(found.regression.weights, expected.regression.weights, atol=5e-3)
 
 
 def test_large_matrices_with_few_answers_are_fitted_by_the_answer():
