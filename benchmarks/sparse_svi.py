@@ -8,6 +8,7 @@ segment sums answer by answer; and the limit, one read of all codes with one gat
 `benchmarks.sparse` has whole fits. Expected duration: a minute.
 """
 
+import timeit
 from collections.abc import Callable
 
 import jax
@@ -15,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
-from benchmarks.likelihood import seconds
 from benchmarks.sparse_data import simulate
 from experiments.common import app
 from irtjax.kernels.answers import Answers, Rows, value_and_sums
@@ -66,6 +66,12 @@ def gathers(theta: jax.Array, b: jax.Array, answers: Answers) -> tuple[jax.Array
         return jax.lax.map(lambda codes: other.at[codes >> 2].get(mode="promise_in_bounds") @ ones, rows.codes)
 
     return of(b, answers.by_subject), of(theta, answers.by_item)
+
+
+def seconds(function: Callable, *arguments: object) -> float:
+    """Fastest of several runs, after one that compiles."""
+    jax.block_until_ready(function(*arguments))
+    return min(timeit.repeat(lambda: jax.block_until_ready(function(*arguments)), number=1, repeat=10))
 
 
 def main() -> None:
