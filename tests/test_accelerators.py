@@ -38,7 +38,7 @@ from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
-from irtjax.integration import e_step, posteriors
+from irtjax.integration import e_step, posteriors, sparse_e_step
 from irtjax.integration import importance_nodes as importance_nodes
 from irtjax.integration.nodes import Answers
 from irtjax.item_models.binary import BINARY
@@ -329,6 +329,13 @@ def test_the_short_engine_is_float64():
         ):
             found.append(faults(name + missing, program, *arguments, products="float64"))
     none_of(*found)
+
+
+def test_the_short_engine_by_the_answer_is_float64():
+    double = functools.partial(array, dtype=jnp.float64)
+    at, (subjects, cells, nodes) = array(30, dtype=jnp.int32), (6, 8, 7)
+    arguments = double(cells, nodes), at, at, double(30), double(1, nodes), subjects
+    none_of(faults("posteriors by the answer", sparse_e_step.gathered, *arguments, products="float64"))
 
 
 def test_what_follows_a_fit_is_float64():
