@@ -102,6 +102,9 @@ _INTEGRATION = flags.DEFINE_enum(
 _START = flags.DEFINE_enum("start", BEST, STARTS, "where svi begins; best: at the one of the highest ELBO")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
+_BATCH_ANSWERS = flags.DEFINE_integer(
+    "batch_answers", None, "answers in a step of a fit by single answers; default: all (svi)"
+)
 _GROUPS = flags.DEFINE_string(
     "groups",
     None,
@@ -168,7 +171,7 @@ ONLY_MML = [
     "asymptote_priors",
 ]
 ONLY_SCORED = ["guessing", "extremes", "slope_prior", "asymptote_priors"]
-ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
+ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items", "batch_answers"]
 
 
 def main() -> None:
@@ -277,8 +280,7 @@ def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses |
         "grades": _GRADES.value, "repeats": _REPEATS.value, "trials": response_files.number_of_trials(),
     }  # fmt: skip
     if len(paths) == 1:
-        sparse = response_files.sparse() if _ESTIMATOR.value == "mml" else _SPARSE.value == "true"
-        how |= {"transpose": _TRANSPOSE.value, "sparse": sparse} | response_files.choice(paths[0])
+        how |= {"transpose": _TRANSPOSE.value, "sparse": response_files.sparse()} | response_files.choice(paths[0])
         return read(paths[0], _MODEL.value, mesh, **how)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
@@ -335,6 +337,7 @@ def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:
         "priors": "hierarchical" if _PRIORS.value == "auto" else _PRIORS.value, "seed": _SEED.value,
         "start": _START.value, "max_steps": _MAX_ITERATIONS.value, "on_chunk": on_step,
         "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value,
+        "batch_answers": _BATCH_ANSWERS.value,
     }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ MODELS = TYPES
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
-WHOLE = ("features", "mesh")  # with which fits go through the whole matrix
+WHOLE = {"mml": ("features", "mesh"), "svi": ("batch_items", "mesh")}  # with which fits go through the whole matrix
 
 
 @processes.collective
@@ -118,8 +118,10 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    whole = _whole(sparse, options)
-    by_density = sparse is None and not whole and estimator == "mml"
+    whole = _whole(sparse, options, estimator)
+    if sparse is None and not whole and options.get("batch_answers") is not None:
+        sparse = True
+    by_density = sparse is None and not whole
     responses, found = read(
         responses, model, options.get("mesh"), sparse=None if by_density else bool(sparse), **choice
     )
@@ -129,7 +131,7 @@ def fit(
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    held = _held(responses, sparse, whole, by_density)
+    held = _held(responses, sparse, whole, estimator)
     if on_scales(responses):
         result = _fit_scaled(held, found, estimator, options)
     else:
@@ -151,7 +153,7 @@ def fit(
     return result
 
 
-def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
+def _whole(sparse: bool | None, options: Mapping[str, Any], estimator: str) -> list[str]:
     """The options for which a fit goes through the whole matrix.
 
     Raises:
@@ -159,7 +161,7 @@ def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
     """
     if sparse not in (None, True, False):
         raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
-    whole = [name for name in WHOLE if options.get(name) is not None]
+    whole = [name for name in WHOLE[estimator] if options.get(name) is not None]
     if options.get("dims", 1) > MOST_SHARED:
         whole.append("dims")
     if options.get("integration", "auto") not in ("auto", "nodes"):
@@ -169,14 +171,22 @@ def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
     return whole
 
 
-def _held(responses: Any, sparse: bool | None, whole: Sequence[str], by_density: bool) -> Any:
-    """The responses as the fit goes through them: cell by cell, or answer by answer."""
+def _held(responses: Any, sparse: bool | None, whole: Sequence[str], estimator: str) -> Any:
+    """The responses as the fit goes through them: cell by cell, or answer by answer.
+
+    Raises:
+        InputError: the estimator does not go by single answers of the kind.
+    """
+    if estimator == "svi" and on_scales(responses):
+        if sparse:
+            raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
+        return responses.read()
     if isinstance(responses, SparseResponses):
         return responses if sparse or (sparse is None and not whole) else responses.read()
     if sparse:
         return of_matrix(responses.read())
-    in_memory = isinstance(responses, ResponseMatrix | ScaledResponses)
-    if not (by_density and in_memory) or responses.values.size <= LARGE:
+    by_density = sparse is None and not whole and isinstance(responses, ResponseMatrix | ScaledResponses)
+    if not by_density or responses.values.size <= LARGE:
         return responses
     few = is_sparse(int((np.asarray(responses.values) >= 0).sum()), *responses.values.shape)
     return of_matrix(responses) if few else responses
