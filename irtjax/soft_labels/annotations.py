@@ -1,6 +1,7 @@
 """Labels that people gave to items, one by one: of annotators who labelled few items each, or in a table of all."""
 
 import csv
+import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -88,13 +89,15 @@ def _long(header: Sequence[str]) -> tuple[str, str, str] | None:
 def _of_rows(path: Path, header: Sequence[str], columns: tuple[str, str, str]) -> Annotations:
     places = [header.index(name) for name in columns]
     try:
-        table = pd.read_csv(
-            path, header=0, names=list(header), usecols=list(columns), dtype="category", na_filter=False,
-            encoding="utf-8-sig", skipinitialspace=True,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of a row with more cells than the header
+            table = pd.read_csv(
+                path, header=0, names=list(header), index_col=False, dtype="category", na_filter=False,
+                encoding="utf-8-sig", skipinitialspace=True,
+            )  # fmt: skip
     except UnicodeDecodeError:
         raise
-    except (ValueError, csv.Error, pd.errors.ParserError) as error:
+    except (ValueError, csv.Error, pd.errors.ParserWarning) as error:
         raise InputError(
             f"no table with columns {', '.join(columns)} ({str(error).strip().splitlines()[-1]})"
         ) from error
@@ -104,6 +107,8 @@ def _of_rows(path: Path, header: Sequence[str], columns: tuple[str, str, str]) -
         if (empty := given & np.isin(names, [""])[codes]).any():
             raise InputError(f"row {int(np.argmax(empty)) + 1} has no {what}")
     kept = tuple(codes[given] for codes, _ in (people, items, labels))
+    if not given.any():
+        raise InputError(f"there is no {columns[2]}")
     cells = kept[0].astype(np.int64) * len(items[1]) + kept[1]
     order = np.argsort(cells, kind="stable")
     twice = np.flatnonzero(cells[order][1:] == cells[order][:-1])
