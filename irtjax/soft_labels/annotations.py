@@ -106,19 +106,19 @@ def _of_rows(path: Path, header: Sequence[str], columns: tuple[str, str, str]) -
     for what, (codes, names) in ((columns[0], people), (columns[1], items)):
         if (empty := given & np.isin(names, [""])[codes]).any():
             raise InputError(f"row {int(np.argmax(empty)) + 1} has no {what}")
-    kept = tuple(codes[given] for codes, _ in (people, items, labels))
+    of_people, of_items, of_labels = (codes[given] for codes, _ in (people, items, labels))
     if not given.any():
         raise InputError(f"there is no {columns[2]}")
-    cells = kept[0].astype(np.int64) * len(items[1]) + kept[1]
+    cells = of_people.astype(np.int64) * len(items[1]) + of_items
     order = np.argsort(cells, kind="stable")
     twice = np.flatnonzero(cells[order][1:] == cells[order][:-1])
     if twice.size:
         at = order[twice[0]]
-        who, what = people[1][kept[0][at]], items[1][kept[1][at]]
+        who, what = people[1][of_people[at]], items[1][of_items[at]]
         raise InputError(
             f"{columns[0]} {str(who)!r} labelled item {str(what)!r} more than once ({twice.size:,} such): leave one"
         )
-    return _named(Annotations(*kept, len(people[1]), items[1].astype(str)), labels[1])
+    return _named(Annotations(of_people, of_items, of_labels, len(people[1]), items[1].astype(str)), labels[1])
 
 
 def _coded(column: pd.Series) -> tuple[Int[np.ndarray, " N"], Shaped[np.ndarray, " K"]]:

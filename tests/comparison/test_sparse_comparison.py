@@ -47,7 +47,7 @@ def test_predictions_of_single_answers(responses, steepness):
         posterior_moments(items, sparse, MEAN, SD), posterior_moments(items, values, MEAN, SD), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=5 * tolerance)
-    predicted = predict_answers(items, sparse, MEAN, SD, asked)
+    predicted = predict_answers(items, sparse, asked, MEAN, SD)
     np.testing.assert_allclose(predicted, predict(items, values, MEAN, SD)[values >= 0], atol=tolerance)
 
 
@@ -56,7 +56,7 @@ def test_two_dimensions(responses):
     none = np.full(20, np.inf)
     items = ItemParameters(rng.lognormal(0, 0.3, (20, 2)), rng.normal(size=20), -none, none)
     mean, sd, asked = np.zeros(2), np.ones(2), of_matrix(responses)
-    predicted = predict_answers(items, asked.values, mean, sd, asked)
+    predicted = predict_answers(items, asked.values, asked, mean, sd)
     whole = predict(items, responses.values, mean, sd)[responses.values >= 0]
     np.testing.assert_allclose(predicted, whole, atol=1e-10)
 
