@@ -76,7 +76,8 @@ def squared_means(
 
     number = -(-len(subjects) // step)
     found = sum(shared_out(some, number, threads(len(subjects) * weights.shape[1])))
-    return (found + np.tril(found.T, -1).T).T if size > 1 else found.T
+    lower = np.moveaxis(found, 2, 0)
+    return lower + np.tril(lower, -1).swapaxes(1, 2)
 
 
 def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I S+1 S+1"]:
