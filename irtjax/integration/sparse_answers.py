@@ -51,7 +51,7 @@ class SparseAnswers(OfPopulation):
         trials: whether responses are of several.
     """
 
-    starts: Int[np.ndarray, " J+1"]
+    starts: Int[np.ndarray, " ends"]
     columns: Int[np.ndarray, " N"]
     entries: Float[np.ndarray, " N"] | None
     cells: Cells
@@ -136,7 +136,7 @@ class SparseAnswers(OfPopulation):
 
 
 def sparse_answers(
-    starts: Int[np.ndarray, " J+1"],
+    starts: Int[np.ndarray, " ends"],
     items: Int[np.ndarray, " N"],
     values: Shaped[np.ndarray, " N"],
     num_items: int,
@@ -243,7 +243,7 @@ def _entries(
 
 
 def _log_base(
-    starts: Int[np.ndarray, " J+1"],
+    starts: Int[np.ndarray, " ends"],
     items: Int[np.ndarray, " N"],
     values: Shaped[np.ndarray, " N"],
     trials: Int[np.ndarray, " N"] | None,

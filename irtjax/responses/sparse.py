@@ -41,7 +41,7 @@ class SparseResponses(SparseScales):
             scales, or an id that occurs twice.
     """
 
-    starts: Int[np.ndarray, " J+1"]
+    starts: Int[np.ndarray, " ends"]
     items: Int[np.ndarray, " N"]
     answers: Shaped[np.ndarray, " N"]
     subject_ids: Shaped[np.ndarray, " J"]
@@ -52,7 +52,7 @@ class SparseResponses(SparseScales):
 
     def __init__(
         self,
-        starts: Int[np.ndarray, " J+1"],
+        starts: Int[np.ndarray, " ends"],
         items: Int[np.ndarray, " N"],
         answers: Shaped[np.ndarray, " N"],
         subject_ids: np.ndarray | Sequence[str],
@@ -364,7 +364,7 @@ def sorted_answers(
     items: Int[np.ndarray, " N"],
     answers: Shaped[np.ndarray, " N"],
     shape: tuple[int, int],
-) -> tuple[Int[np.ndarray, " J+1"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
+) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
     """Answers subject by subject, items in their order; of one cell in the order in which they came.
 
     Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
@@ -384,15 +384,15 @@ def _in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
 
 
 def rows_of(
-    starts: Int[np.ndarray, " J+1"], rows: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " n+1"], Int[np.ndarray, " N"]]:
+    starts: Int[np.ndarray, " ends"], rows: Int[np.ndarray, " n"]
+) -> tuple[Int[np.ndarray, " ends_n"], Int[np.ndarray, " N"]]:
     """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
     lengths = starts[rows + 1] - starts[rows]
     begin = np.concatenate([[0], np.cumsum(lengths)])
     return begin, np.repeat(starts[rows] - begin[:-1], lengths) + np.arange(begin[-1])
 
 
-def _again(starts: Int[np.ndarray, " J+1"], items: Int[np.ndarray, " N"]) -> np.ndarray:
+def _again(starts: Int[np.ndarray, " ends"], items: Int[np.ndarray, " N"]) -> np.ndarray:
     """(N,) whether the subject answered the item in the entry before."""
     again = np.concatenate([[False], items[1:] == items[:-1]])
     again[starts[:-1][starts[:-1] < len(items)]] = False
