@@ -27,6 +27,7 @@ def matrix():
     trials[:, 3] = rng.integers(4, 7, 60)
     values[rng.random(values.shape) < 0.6] = -1
     values[:, 0] = np.where((values < 0).all(axis=1), 1, values[:, 0])
+    trials[values < 0] = 1
     return ScaledResponses(values, np.arange(60).astype(str), np.array(list("abcde")), SCALES, trials, averaged=3)
 
 
@@ -93,12 +94,12 @@ def test_counts_are_numbered_as_in_the_matrix(matrix, single):
 
 def test_what_was_given_becomes_single_answers_without_a_matrix():
     rng = np.random.default_rng(1)
-    subjects, items = rng.integers(0, 3000, 6000), rng.integers(0, 1500, 6000)
+    subjects, items = rng.integers(0, 4000, 8000), rng.integers(0, 1500, 8000)
     for cells, wanted in (
-        (rng.integers(1, 6, 6000), ORDERED),
-        (rng.choice(["a", "b", "c"], 6000), UNORDERED),
-        (rng.integers(0, 2, 6000), COUNTED),
-        (rng.random(6000).round(3), SHARED),
+        (rng.integers(1, 6, 8000), ORDERED),
+        (rng.choice(["a", "b", "c"], 8000), UNORDERED),
+        (rng.integers(0, 2, 8000), COUNTED),
+        (rng.random(8000).round(3), SHARED),
     ):
         rows = pd.DataFrame({"subject_id": subjects, "item_id": items, "response": cells})
         rows = rows if wanted == COUNTED else rows.drop_duplicates(["subject_id", "item_id"])
