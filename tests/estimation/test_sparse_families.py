@@ -161,7 +161,7 @@ def test_items_and_subjects_without_responses_are_refused(grades, sparse):
 
 
 def test_other_ways_of_integration_need_the_matrix(grades):
-    with pytest.raises(InputError, match="shared nodes .* whole matrix"):
+    with pytest.raises(InputError, match=r"shared nodes .* whole matrix"):
         fit_families(grades, "graded", integration="normal")
     with pytest.raises(InputError, match="`integration` goes through the whole matrix"):
         irtjax.fit(grades.read(), "graded", integration="normal", sparse=True)
