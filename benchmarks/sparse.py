@@ -9,6 +9,7 @@ Expected duration on 2 CPU cores: MISSING.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,14 @@ import irtjax
 from benchmarks.sparse_data import SELECTIONS, Simulated, simulate
 from experiments.common import app
 from experiments.common.memory import peak_memory
+from irtjax.integration import sparse_e_step
+from irtjax.integration.curves import Curves
 from irtjax.integration.encode import to_answers
+from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_e_step import shared_out, threads
+from irtjax.item_models.binary import BINARY
+from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.quadrature import rectangular
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 100_000, "J", lower_bound=2)
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 2000, "I", lower_bound=2)
@@ -55,18 +62,13 @@ def limit(num_cells: int) -> float:
 
 def of_a_pass(simulated: Simulated) -> float:
     """Nanoseconds of an answer in an E-step of the 2PL."""
-    from irtjax.integration import sparse_e_step
-    from irtjax.integration.curves import Curves
-    from irtjax.item_models.binary import BINARY
-    from irtjax.kernels.models import ItemParameters
-    from irtjax.kernels.quadrature import rectangular
-
     a, b = simulated.a, simulated.b
     none = np.full(len(a), np.inf)
     grid = rectangular(NODES)
     found = BINARY.natural(ItemParameters(a[:, None], -a * b, -none, none), grid.nodes, asymptotes=False)
     powers = np.concatenate([grid.nodes, grid.nodes**2], axis=1)
     answers = to_answers(simulated.responses.values)
+    assert isinstance(answers, SparseAnswers)
     times = []
     for _ in range(3):
         began = time.perf_counter()
@@ -113,7 +115,7 @@ def main() -> None:
     responses = simulated.responses
     print(f"{responses}: {responses.num_answers:,} answers", flush=True)
     before, began = peak_memory(), time.perf_counter()
-    options = {"seed": _SEED.value} if _ESTIMATOR.value == "svi" else {}
+    options: dict[str, Any] = {"seed": _SEED.value} if _ESTIMATOR.value == "svi" else {}
     fit = irtjax.fit(responses, _MODEL.value, _ESTIMATOR.value, **options)
     taken = time.perf_counter() - began
     print(fit)

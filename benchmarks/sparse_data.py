@@ -65,8 +65,10 @@ def simulate(
         parts.append((lengths, items[first], right[first]))
     lengths, items, right = (np.concatenate(part) for part in zip(*parts, strict=True))
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    ids = (np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in (("s", num_subjects), ("i", num_items)))
-    responses = irtjax.SparseResponses(starts, items, right, *ids)
+    subject_ids, item_ids = (
+        np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in (("s", num_subjects), ("i", num_items))
+    )
+    responses = irtjax.SparseResponses(starts, items, right, subject_ids, item_ids)
     asked = np.bincount(items, minlength=num_items) > 0
     if asked.all():
         return Simulated(responses, theta, a, b)

@@ -39,10 +39,11 @@ def threads(work: int) -> int:
 def shared_out(task: Callable[[range], Any], number: int, at_once: int) -> list[Any]:
     """What a task comes to for every `at_once`-th of so many blocks, each on a thread of its own."""
     parts = [range(first, number, at_once) for first in range(min(at_once, number))]
-    if len(parts) == 1:
-        return [task(parts[0])]
-    with BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(task, parts))
+    with BLAS.limit(limits=1, user_api="blas"):
+        if len(parts) == 1:
+            return [task(parts[0])]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return list(pool.map(task, parts))
 
 
 def everywhere(curves: Curves, answers: SparseAnswers, keep: bool) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """What a fit on nodes comes to: abilities, errors of the items, and the log-likelihood by a finer rule."""
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,19 +10,20 @@ from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import group_information, observed_information, sparse_moments
+from irtjax.estimation.quadrature import group_information, many_items, observed_information, sparse_moments
 from irtjax.estimation.quadrature.climb import at_bounds, narrowing
-from irtjax.estimation.quadrature.observed_information import Part
+from irtjax.estimation.quadrature.complete_data import Part
 from irtjax.estimation.quadrature.state import State
 from irtjax.fits.joint_covariance import MOST_KEPT, JointCovariance
 from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.importance_nodes import part
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import SparseGrid, everywhere
-from irtjax.types import Bool
+from irtjax.types import Bool, Float, Int
 
 MOST_PARAMETERS = 3000  # free ones whose standard errors come from a dense matrix of all
 WEIGHTS = 2**21  # of subjects at nodes that are held at a time, and several times as many scores
+MOST_WEIGHTS = 2**27  # of sparse responses at nodes that are kept: 1 GB
 SCORES = 2**24  # of answers at own nodes, in all parameters, that are held at a time
 
 
@@ -109,15 +111,41 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         covariance[narrow, narrow] = np.nan
         covariances = observed_information.of_items(covariance, finite)
         several = finite.num_groups > 1 or finite.num_predictors > 0
-        of_groups = group_information.covariances(covariance, items, finite) if several else None
+        between = functools.partial(_between, covariance)
+        of_groups = group_information.covariances(between, items, finite) if several else None
         joint = None
         if len(covariance) <= MOST_KEPT and not unbounded.any():
             joint = JointCovariance(covariance, layout(finite).items)
         return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups, joint=joint)
     if state.rule.moves_with_posterior:
         return _Errors(none)
+    if isinstance(state.answers, SparseAnswers):
+        return _of_many_items(state, placed, finite, off)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
     return _Errors(covariances, "each item")
+
+
+def _of_many_items(state: State, placed: SparseGrid, finite: Specification, off: Bool[np.ndarray, " P"]) -> _Errors:
+    """Errors of sparse responses with too many parameters for a matrix of all."""
+    (items, population, _, gradient, *_), none = state.point, _unknown(finite)
+    if state.answers.num_subjects * len(placed.nodes.nodes) > MOST_WEIGHTS:
+        return _Errors(
+            observed_information.each_item_covariances(items, population, _parts(state, placed), finite), "each item"
+        )
+    found = many_items.covariances_of(items, population, list(_parts(state, placed)), finite)
+    if found is None:
+        return _Errors(none, identified=False)
+    size = found.root.shape[1]
+    none[:, :size, :size] = found.of_items()
+    none[:, size:], none[:, :, size:] = 0.0, 0.0
+    several = finite.num_groups > 1 or finite.num_predictors > 0
+    of_groups = group_information.covariances(found.between, items, finite) if several else None
+    distance = float(np.sqrt(max(found.squared_length(gradient[~off]), 0.0)))
+    return _Errors(none, "each item, and what items share", distance, of_groups=of_groups)
+
+
+def _between(covariance: Float[np.ndarray, "P P"], places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n n"]:
+    return covariance[np.ix_(places, places)]
 
 
 def _parts(state: State, placed: SparseGrid) -> Iterator[Part]:

@@ -18,13 +18,18 @@ from irtjax.types import Float
 
 def complete(
     population: LatentRegression, expected: Expected, answers: AnyAnswers, places: Layout
-) -> Float[np.ndarray, "P P"]:
-    """Information of complete data about γ and log σ: Σ x x'/σ², 2 Σ x E ε/σ² for both, and 2 Σ E ε²/σ²."""
-    found = np.zeros((places.size + 1, places.size + 1))  # the last of which is for what is fixed
+) -> Float[np.ndarray, "C C"]:
+    """Information of complete data about γ and log σ: Σ x x'/σ², 2 Σ x E ε/σ² for both, and 2 Σ E ε²/σ².
+
+    Among the parameters that items share.
+    """
+    size = places.size - places.num_own
+    found = np.zeros((size + 1, size + 1))  # the last of which is for what is fixed
+    of_mean, of_sd = (np.where(at >= 0, at - places.num_own, size) for at in (places.mean, places.log_sd))
     x = np.asarray(answers.predictors)
     first, second = np.split(population.of_scale(expected.moments, x), 2, axis=1)
     for dimension, variance in enumerate(population.sd**2):
-        at, at_sd = places.mean[:, dimension], places.log_sd[dimension]
+        at, at_sd = of_mean[:, dimension], of_sd[dimension]
         found[np.ix_(at, at)] = x.T @ x / variance
         found[at, at_sd] = found[at_sd, at] = 2 * x.T @ first[:, dimension] / variance
         found[at_sd, at_sd] = 2 * second[:, dimension].sum() / variance

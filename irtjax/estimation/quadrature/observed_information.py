@@ -17,20 +17,17 @@ import numpy as np
 from irtjax import processes
 from irtjax.estimation import item_errors
 from irtjax.estimation.item_step import priors_of
-from irtjax.estimation.problem import Specification, as_array, layout
+from irtjax.estimation.problem import Layout, Specification, as_array, layout
 from irtjax.estimation.quadrature import group_information, latent_regression_information, score_moments
+from irtjax.estimation.quadrature.complete_data import Complete, Part, complete_at
 from irtjax.estimation.quadrature.score_moments import Scores
-from irtjax.integration.e_step import Expected
-from irtjax.integration.encode import AnyAnswers
-from irtjax.integration.nodes import moments, place_nodes
-from irtjax.integration.sparse_grid import SparseGrid
-from irtjax.item_models.protocol import ItemModel, Items
+from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
 from irtjax.populations.latent_regression import LatentRegression
 from irtjax.populations.normal import Population
-from irtjax.types import Float
+from irtjax.types import Bool, Float
 
 SINGULAR = 1e10  # condition, in units of each parameter's own error, beyond which an inverse is made of rounding errors
 LOOSE = 1e6  # times the variance if all others were known, beyond which an estimate is not determined
@@ -61,12 +58,10 @@ def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification)
     return np.where(held[:, :, None] | held[:, None, :], 0.0, blocks)
 
 
-class Part(NamedTuple):
-    """Some of the subjects at the estimate: their answers, their posteriors with weights, and where these are."""
-
-    answers: AnyAnswers
-    expected: Expected
-    grid: SparseGrid
+def _dense(entries: np.ndarray, rows: np.ndarray, columns: np.ndarray, size: int) -> np.ndarray:
+    result = np.zeros((size, size))
+    np.add.at(result, (rows, columns), entries)
+    return result
 
 
 @np.errstate(all="ignore")  # an item may have run off to infinity
@@ -82,145 +77,111 @@ def of_all_parameters(
         specification: what is free; priors.
     """
     places = layout(specification)
-    several = None if isinstance(population, Population) else population
-    of_several: Any = latent_regression_information if isinstance(population, LatentRegression) else group_information
-    along = (
-        places.population if several is None else np.full(2 * specification.dims, -1)
-    )  # what moves the nodes, if any
+    index, (rows, columns) = positions(places, population)
+    information = np.zeros((places.size, places.size))
+    np.add.at(information, (rows, columns), of_priors(items, specification, index))
+    for part in parts:
+        complete = complete_at(items, population, part)
+        information += of_complete_data(complete, population, part, places)
+        scores = scores_at_nodes(complete, population, part, places)
+        information -= processes.total(
+            score_moments.covariances(part.expected.weights, part.grid, part.answers, scores)
+        )
+    return information
+
+
+def positions(places: Layout, population: Populations) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Where the parameters of each item are (I, K + 2 D), those of one population that moves the nodes last.
+
+    Also the rows and columns of all pairs of free ones.
+    """
+    several = np.full(2 * np.shape(population.mean)[-1], -1)
+    along = places.population if isinstance(population, Population) else several
     index = np.concatenate([places.items, np.tile(along, (len(places.items), 1))], axis=1)
-    free: np.ndarray = np.asarray(index >= 0)
-    both = free[:, :, None] & free[:, None, :]
-    rows, columns = (np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
+    both = _pairs(index)
+    return index, tuple(np.broadcast_to(at, both.shape)[both] for at in (index[:, :, None], index[:, None, :]))
+
+
+def of_priors(items: Items, specification: Specification, index: np.ndarray) -> np.ndarray:
+    """Information of the priors at all pairs of free parameters (`positions`)."""
     precision = np.zeros(index.shape)
     precision[:, : specification.free.shape[1]] = priors_of(as_array(items), specification).information
-    information = np.zeros((places.size, places.size))
-    np.add.at(information, (rows, columns), (precision[:, :, None] * np.eye(index.shape[1]))[both])
-    # parameters of one item first, then those that all have in common: a shared slope and the population
+    return (precision[:, :, None] * np.eye(index.shape[1]))[_pairs(index)]
+
+
+def _pairs(index: np.ndarray) -> Bool[np.ndarray, "I L L"]:
+    free = index >= 0
+    return free[:, :, None] & free[:, None, :]
+
+
+def of_complete_data(
+    complete: Complete, population: Populations, part: Part, places: Layout, as_matrix: Any = _dense
+) -> Any:
+    """Information (P, P) of complete data of some subjects, summed over processes.
+
+    Args:
+        complete: of these subjects.
+        population: of the estimate.
+        part: the subjects.
+        places: of the parameters.
+        as_matrix: of entries, rows, columns and P; entries of one place are added up.
+    """
+    index, (rows, columns) = positions(places, population)
+    entries = complete.information[_pairs(index)]
+    if not isinstance(population, Population):
+        of_common = _of_several(population).complete(population, part.expected, part.answers, places)
+        at = np.arange(places.num_own, places.size)
+        entries = np.concatenate([entries, of_common.ravel()])
+        rows, columns = np.append(rows, np.repeat(at, len(at))), np.append(columns, np.tile(at, len(at)))
+    return as_matrix(entries, rows, columns, places.size)
+
+
+def scores_at_nodes(complete: Complete, population: Populations, part: Part, places: Layout) -> Scores:
+    """What the scores of all free parameters are made of: of one item first, then what all have in common."""
+    index, _ = positions(places, population)
     num_own, size = places.num_own, places.size
-    chosen, kinds = np.nonzero(free & (index < num_own))
-    for answers, expected, grid in parts:
-        complete = _complete(answers.model, items, population, expected, grid)
-        np.add.at(information, (rows, columns), complete.information[both])
-        per_item = complete.mean.shape[1] // len(index)
-        statistics = per_item * chosen[:, None] + np.arange(per_item)
-        common, of_columns = np.zeros((*complete.mean.shape, size - num_own)), np.repeat(index, per_item, axis=0)
-        for at in range(num_own, size):
-            common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
-        mean = complete.mean
-        if several is not None:
-            information += of_several.complete(several, expected, answers, places)
-            mean, common = of_several.with_scores(several, grid, places, mean, common)
-        scores = Scores(mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
-        information -= processes.total(score_moments.covariances(expected.weights, grid, answers, scores))
-    return information
+    chosen, kinds = np.nonzero((index >= 0) & (index < num_own))
+    per_item = complete.mean.shape[1] // len(index)
+    statistics = per_item * chosen[:, None] + np.arange(per_item)
+    common, of_columns = np.zeros((*complete.mean.shape, size - num_own)), np.repeat(index, per_item, axis=0)
+    for at in range(num_own, size):
+        common[:, :, at - num_own] = np.where(of_columns[None] == at, complete.by, 0.0).sum(axis=2)
+    mean = complete.mean
+    if not isinstance(population, Population):
+        mean, common = _of_several(population).with_scores(population, part.grid, places, mean, common)
+    return Scores(mean, complete.by[:, statistics, kinds[:, None]], statistics, common)
 
 
-class _Complete(NamedTuple):
-    """Complete data: answers at nodes, as many as the posterior expects.
+def _of_several(population: Populations) -> Any:
+    return latent_regression_information if isinstance(population, LatentRegression) else group_information
 
-    Parameters are slopes, intercept, L others, and means and log standard deviations (D each) of the population: P in
-    all, 3 D + 1 + L.
+
+class EachItem(NamedTuple):
+    """Information of each item by itself.
 
     Attributes:
-        mean: (Q, M) E T of one trial.
-        by: (Q, M, P) ∂η.
-        information: (I, P, P).
+        information: (I, K, K) observed, priors included; K is D + 1 where no item has more than slopes and intercept.
+        of_scale: (I, 2 D, 2 D) of complete data about origin and unit of the scale.
+        num_subjects: of the first population.
     """
 
-    mean: np.ndarray
-    by: np.ndarray
-    information: np.ndarray
-
-
-def _complete(
-    model: ItemModel, items: Items, population: Populations, expected: Expected, grid: SparseGrid
-) -> _Complete:
-    nodes, slope = place_nodes(population, grid.nodes), np.asarray(items.slope)
-    dims = slope.shape[1]
-    distance = nodes - np.asarray(population.mean)[None, :] if isinstance(population, Population) else nodes
-    first, num_others = dims + 1, as_array(items).shape[1] - dims - 1
-    found = moments(model, items, nodes, asymptotes=items.has_others())
-    observed = np.broadcast_to(expected.observed, (len(nodes), len(slope)))
-    residual = found.residual(expected.statistics, observed)
-    coordinate = _derivatives_of_predictor(slope, nodes, distance, num_others)
-    of_columns = np.repeat(coordinate, found.per_item, axis=1)
-    by_x, *by_others = found.derivatives()
-    by: np.ndarray = of_columns.copy() if by_x is None else np.asarray(by_x)[:, :, None] * of_columns
-    for k, one in enumerate(by_others, first):
-        by[:, :, k] = one
-    weights: list[list[Any]] = found.weights(observed)
-    if by_x is not None:
-        curvature = np.asarray(model.curvature(items, nodes, residual))
-        weights = [[one - curvature[:, :, k, n] for n, one in enumerate(row)] for k, row in enumerate(weights)]
-    information = _of_parameters(weights, coordinate, first)
-    information -= _of_the_population(np.asarray(found.scores(residual)[0]), slope, distance, num_others)
-    return _Complete(np.asarray(found.mean), by, information)
-
-
-def _of_parameters(weights: list[list[Any]], coordinate: np.ndarray, first: int) -> np.ndarray:
-    """Sums (I, P, P) over nodes of weights (Q, I) of pairs of predictor and others, `first` of which has that place."""
-    (of_x, *_), *rows = weights
-    information = np.einsum("qik,qil->ikl", of_x[:, :, None] * coordinate, coordinate)
-    for k, (cross, *own) in enumerate(rows, first):
-        mixed = np.einsum("qi,qik->ik", cross, coordinate)
-        information[:, k] += mixed
-        information[:, :, k] += mixed
-        for n, one in enumerate(own, first):
-            total = one.sum(axis=0)
-            information[:, k, n] += total
-            if n < k:
-                information[:, n, k] += total
-    return information
-
-
-def _derivatives_of_predictor(
-    slope: np.ndarray, nodes: np.ndarray, distance: np.ndarray, num_others: int
-) -> np.ndarray:
-    """Derivatives (Q, I, P) of slope·θ + intercept in all parameters; 0 for the others."""
-    num_nodes, dims = nodes.shape
-    by_parameter = np.zeros((num_nodes, len(slope), 3 * dims + 1 + num_others))
-    by_parameter[:, :, :dims], by_parameter[:, :, dims] = nodes[:, None, :], 1
-    # a node is mean + sd · z, and its derivative in log sd the distance from the mean
-    by_parameter[:, :, -2 * dims : -dims] = slope[None]
-    by_parameter[:, :, -dims:] = slope[None] * distance[:, None, :]
-    return by_parameter
-
-
-def _of_the_population(residual: np.ndarray, slope: np.ndarray, distance: np.ndarray, num_others: int) -> np.ndarray:
-    """Sums (I, P, P) of residuals (Q, I), in the predictor, times its second derivatives.
-
-    It is linear in all but mean and log sd of the population, which multiply the slopes.
-    """
-    dims = slope.shape[1]
-    mean, log_sd = dims + 1 + num_others, 2 * dims + 1 + num_others
-    sums: np.ndarray = np.zeros((len(slope), *2 * (log_sd + dims,)))
-    of_mean, of_log_sd = residual.sum(axis=0), residual.T @ distance
-    for k in range(dims):
-        for column, value in ((mean + k, of_mean), (log_sd + k, of_log_sd[:, k])):
-            sums[:, k, column] += value
-            sums[:, column, k] += value
-        sums[:, log_sd + k, log_sd + k] += slope[:, k] * of_log_sd[:, k]
-    return sums
+    information: Float[np.ndarray, "I K K"]
+    of_scale: Float[np.ndarray, "I two_D two_D"]
+    num_subjects: int
 
 
 @np.errstate(all="ignore")
-def each_item_covariances(
+def of_each_item(
     items: Items, population: Populations, parts: Iterable[Part], specification: Specification
-) -> Float[np.ndarray, "I K K"]:
-    """Covariance matrices (I, K, K) of each item by itself; arguments as above.
-
-    They are for tests with too many items to invert a matrix of all parameters. Each item's own block of the observed
-    information is inverted, and the error of the scale added, which all items share (`item_errors`). Other shared
-    errors are left out: the posterior of an ability depends on all items that the subject answered, whose parameters
-    are estimates too. An item whose likelihood has no maximum gets NaN, and the others keep their errors.
-    """
+) -> EachItem:
+    """The blocks of the observed information; arguments as above."""
     dims, num_parameters = specification.dims, np.asarray(specification.free).shape[1]
     size = num_parameters if items.has_others() else dims + 1
     precision = priors_of(as_array(items), specification).information[:, :size]
     information = np.asarray(precision)[:, :, None] * np.eye(size)
     of_scale, num_subjects = np.zeros(()), 0
-    for answers, expected, grid in parts:
-        complete = _complete(answers.model, items, population, expected, grid)
+    for part in parts:
+        (answers, expected, grid), complete = part, complete_at(items, population, part)
         own = complete.by[:, :, :size]
         squared_means = score_moments.squared_means(expected.weights, grid, answers, complete.mean, own)
         information += processes.total(squared_means)
@@ -235,6 +196,22 @@ def each_item_covariances(
         of_scale = of_scale + complete.information[:, num_parameters:, num_parameters:]
         of_first = answers.num_subjects if answers.member is None else int((np.asarray(answers.member) == 0).sum())
         num_subjects += int(processes.total(of_first))
+    return EachItem(information, of_scale, num_subjects)
+
+
+@np.errstate(all="ignore")
+def each_item_covariances(
+    items: Items, population: Populations, parts: Iterable[Part], specification: Specification
+) -> Float[np.ndarray, "I K K"]:
+    """Covariance matrices (I, K, K) of each item by itself; arguments as above.
+
+    They are for tests with too many items to invert a matrix of all parameters. Each item's own block of the observed
+    information is inverted, and the error of the scale added, which all items share (`item_errors`). Other shared
+    errors are left out: the posterior of an ability depends on all items that the subject answered, whose parameters
+    are estimates too. An item whose likelihood has no maximum gets NaN, and the others keep their errors.
+    """
+    dims = specification.dims
+    information, of_scale, num_subjects = of_each_item(items, population, parts, specification)
     anchor_information, first = None, population.of(0) if isinstance(population, Groups) else population
     if not specification.mean_fixed:
         # given the abilities: what is missing of it is in the items' own errors already

@@ -12,6 +12,7 @@ import numpy as np
 
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_e_step import shared_out, threads
+from irtjax.integration.sparse_grid import BLAS
 from irtjax.types import Float, Int
 
 TABLE = 2**24  # scores of cells at nodes that are held at once
@@ -29,24 +30,52 @@ def most_subjects(answers: SparseAnswers, num_nodes: int) -> int:
     return most
 
 
-class _Table(NamedTuple):
-    """Scores of cells at nodes.
+class ScoreRows(NamedTuple):
+    """Scores at nodes as sums over statistics and trials: (T - n E T) ∂η.
 
     Attributes:
-        own: (K, C, Q) in the parameters of the item of the cell.
-        common: (L, C, Q) in those that items share.
+        own: (K, M + I, Q) in the k-th own parameter of the item of each row.
+        common: (C, M + I, Q) in what items share.
+        parameter: (K, M + I) which it is; P where there is none.
+        of_populations: (G, Q, C) of what subjects have of populations; None of one population.
     """
 
-    own: Float[np.ndarray, "K C Q"]
-    common: Float[np.ndarray, "L C Q"]
+    own: Float[np.ndarray, "K R Q"]
+    common: Float[np.ndarray, "C R Q"]
+    parameter: Int[np.ndarray, "K R"]
+    of_populations: Float[np.ndarray, "G Q C"] | None
 
 
-def _of_cells(answers: SparseAnswers, mean: Float[np.ndarray, "Q M"], by: Float[np.ndarray, "Q M"]) -> np.ndarray:
-    """Scores (C, Q) of cells in one parameter of each item: (T - n E T) ∂η."""
-    size = mean.shape[1]
-    both = np.concatenate([by.T, -(mean * by).reshape(len(by), answers.num_items, -1).sum(axis=2).T])
-    assert size + answers.num_items == len(both)
-    return answers.cells.adds @ both
+def rows_of(scores: Any, num_items: int) -> ScoreRows:
+    """The rows of `score_moments.Scores` at nodes."""
+    per_item = scores.columns.shape[1]
+    width = num_items * per_item
+    mean, common = np.asarray(scores.mean)[:, :width], np.asarray(scores.common)[:, :width]
+    num_own, item = len(scores.columns), scores.columns[:, 0] // per_item
+    nth = np.arange(num_own) - np.searchsorted(item, item)
+    number = int(nth.max(initial=-1)) + 1
+    own = np.zeros((number, width + num_items, len(mean)))
+    place = np.full((number, num_items), num_own + scores.common.shape[2])
+    for k in range(number):
+        at = np.flatnonzero(nth == k)
+        place[k, item[at]] = at
+        by = np.zeros_like(mean)
+        for s in range(per_item):
+            by[:, scores.columns[at, s]] = scores.own[:, at, s]
+        own[k] = _of_answers(mean, by, num_items)
+    shared = [_of_answers(mean, common[:, :, k], num_items) for k in range(common.shape[2])]
+    more = scores.mean.shape[1] - width
+    return ScoreRows(
+        own,
+        np.stack(shared) if shared else np.zeros((0, *own.shape[1:])),
+        np.concatenate([np.repeat(place, per_item, axis=1), place], axis=1),
+        np.moveaxis(np.asarray(scores.common)[:, width:], 1, 0) if more else None,
+    )
+
+
+def _of_answers(mean: Float[np.ndarray, "Q M"], by: Float[np.ndarray, "Q M"], num_items: int) -> np.ndarray:
+    """What statistics and trials add to a score (M + I, Q)."""
+    return np.concatenate([by.T, -(mean * by).reshape(len(by), num_items, -1).sum(axis=2).T])
 
 
 def squared_means(
@@ -58,7 +87,7 @@ def squared_means(
     """Squares (I, K, K) of posterior mean scores, ∂η being `by`, summed over subjects."""
     answers = answers.with_cells()
     size = by.shape[2]
-    table = np.stack([_of_cells(answers, mean, by[:, :, k]) for k in range(size)])
+    table = np.stack([answers.cells.adds @ _of_answers(mean, by[:, :, k], answers.num_items) for k in range(size)])
     subjects, item = answers.subjects(), answers.cells.item[answers.columns]
     step = max(1, CHUNK // weights.shape[1])
 
@@ -75,10 +104,12 @@ def squared_means(
 
     number = -(-len(subjects) // step)
     found = sum(shared_out(some, number, threads(len(subjects) * weights.shape[1])))
-    return (found + np.tril(found.T, -1).T).T if size > 1 else found.T
+    for k, n in zip(*np.tril_indices(size, -1), strict=True):
+        found[n, k] = found[k, n]
+    return np.moveaxis(found, 2, 0)
 
 
-def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I S+1 S+1"]:
+def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I R R"]:
     """Products of the statistics and the trials of each item, as the posteriors expect them."""
     answers = answers.with_cells()
     of_cells = answers.matrix().T @ weights
@@ -103,43 +134,39 @@ def covariances(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers, score
         answers: of J subjects.
         scores: `score_moments.Scores` at the nodes.
     """
-    answers = answers.with_cells()
-    num_own, num_common = scores.own.shape[1], scores.common.shape[2]
-    num_columns = answers.cells.adds.shape[1] - answers.num_items
-    mean, of_items = scores.mean[:, :num_columns], scores.common[:, :num_columns]
-    place = _places(scores.columns, num_columns // answers.num_items, answers.num_items)
-    own = []
-    for at in place.T:
-        by = np.zeros_like(mean)
-        for s in range(scores.columns.shape[1]):
-            by[:, scores.columns[at[at >= 0], s]] = scores.own[:, at[at >= 0], s]
-        own.append(_of_cells(answers, mean, by))
-    common = [_of_cells(answers, mean, of_items[:, :, k]) for k in range(num_common)]
-    none = np.zeros((0, *answers.cells.adds.shape[:1], len(mean)))
-    table = _Table(np.stack(own) if own else none, np.stack(common) if common else none)
-    shared = _of_populations(answers, scores, num_columns)
-    result = np.zeros((num_own + num_common + 1,) * 2)  # the last of which is for what an item does not have
-    for rows in _alike(np.diff(answers.starts), len(mean) * max(1, place.shape[1])):
-        _add(result, rows, weights, answers, table, place, shared)
+    answers, rows = answers.with_cells(), rows_of(scores, answers.num_items)
+    own, common = (_of_cells(answers, some) for some in (rows.own, rows.common))
+    table = _Table(own, common, rows.parameter[:, -answers.num_items :].T)
+    shared = None
+    if rows.of_populations is not None:
+        of_subjects = np.asarray(answers.of_population(len(rows.of_populations)), float)
+        shared = of_subjects, rows.of_populations
+    result = np.zeros((scores.size + 1,) * 2)  # the last of which is for what an item does not have
+    with BLAS.limit(limits=1, user_api="blas"):  # products of small matrices: threads would wait for each other
+        for some in _alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))):
+            result += _of_subjects(len(result), some, weights, answers, table, shared)
     return result[:-1, :-1]
 
 
-def _places(columns: Int[np.ndarray, "N S"], per_item: int, num_items: int) -> Int[np.ndarray, "I K"]:
-    """The parameters of each item, by their numbers; -1 where it has fewer."""
-    item = columns[:, 0] // per_item
-    nth = np.arange(len(item)) - np.searchsorted(item, item)
-    result = np.full((num_items, int(nth.max(initial=-1)) + 1), -1)
-    result[item, nth] = np.arange(len(item))
+class _Table(NamedTuple):
+    """Scores of cells at nodes.
+
+    Attributes:
+        own: (K, C, Q) in the parameters of the item of the cell.
+        common: (L, C, Q) in those that items share.
+        parameter: (I, K) which those of an item are.
+    """
+
+    own: Float[np.ndarray, "K C Q"]
+    common: Float[np.ndarray, "L C Q"]
+    parameter: Int[np.ndarray, "I K"]
+
+
+def _of_cells(answers: SparseAnswers, rows: Float[np.ndarray, "K R Q"]) -> Float[np.ndarray, "K C Q"]:
+    result = np.empty((len(rows), answers.cells.adds.shape[0], rows.shape[2]))
+    for k, one in enumerate(rows):
+        result[k] = answers.cells.adds @ one
     return result
-
-
-def _of_populations(answers: SparseAnswers, scores: Any, num_columns: int) -> tuple[Any, Any] | None:
-    """What each subject has of the populations (J, G), and its scores (G, Q, L) in the parameters in common."""
-    more = scores.mean.shape[1] - num_columns
-    of_subjects = answers.of_population(more) if more > 0 else None
-    if of_subjects is None:
-        return None
-    return np.asarray(of_subjects, float), np.moveaxis(scores.common[:, num_columns:], 1, 0)
 
 
 def _alike(lengths: Int[np.ndarray, " J"], of_answer: int) -> Iterator[Int[np.ndarray, " n"]]:
@@ -154,16 +181,15 @@ def _alike(lengths: Int[np.ndarray, " J"], of_answer: int) -> Iterator[Int[np.nd
         at = end
 
 
-def _add(
-    result: Float[np.ndarray, "P P"],
+def _of_subjects(
+    num_parameters: int,
     rows: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, "J Q"],
     answers: SparseAnswers,
     table: _Table,
-    place: Int[np.ndarray, "I K"],
     shared: tuple[Any, Any] | None,
-) -> None:
-    """Adds the covariances of the scores of some subjects."""
+) -> Float[np.ndarray, "P P"]:
+    """The covariances of the scores of some subjects."""
     some, root = answers.rows(rows), np.sqrt(weights[rows])
     lengths = np.diff(some.starts)
     number, most, (size, _, num_nodes) = len(rows), int(lengths.max(initial=0)), table.own.shape
@@ -171,15 +197,15 @@ def _add(
     nth = np.arange(len(some.columns)) - some.starts[:-1][who]
     num_common = len(table.common)
     scores = np.zeros((number, most * size + num_common, num_nodes))
-    at = np.full((number, most * size + num_common), len(result) - 1)
+    at = np.full((number, most * size + num_common), num_parameters - 1)
     for k in range(size):
         scores[who, nth * size + k] = table.own[k][some.columns]
-        at[who, nth * size + k] = place[answers.cells.item[some.columns], k]
+        at[who, nth * size + k] = table.parameter[answers.cells.item[some.columns], k]
     if num_common:
         cells = some.matrix()
         for k in range(num_common):
             scores[:, most * size + k] = cells @ table.common[k]
-            at[:, most * size + k] = len(result) - 1 - num_common + k
+            at[:, most * size + k] = num_parameters - 1 - num_common + k
     if shared is not None:
         of_subjects, by_node = shared
         scores[:, most * size :] += np.einsum("ng,gqk->nkq", of_subjects[rows], by_node)
@@ -187,4 +213,5 @@ def _add(
     scores -= means[:, :, None]
     scores *= root[:, None, :]
     found = scores @ scores.transpose(0, 2, 1)
-    np.add.at(result, (at[:, :, None], at[:, None, :]), found)
+    pairs = at[:, :, None] * num_parameters + at[:, None, :]
+    return np.bincount(pairs.ravel(), found.ravel(), num_parameters**2).reshape(num_parameters, -1)
