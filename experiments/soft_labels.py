@@ -42,7 +42,9 @@ from irtjax.tasks.task import Split, join
 from irtjax.training.mixture import TrainedSeeds
 
 _OUTPUT_DIR = define_output_dir("run directory")
-_ANSWERS = define_path("answers", "CSV of answers of people: subject id first in each row, one column per item")
+_ANSWERS = define_path(
+    "answers", "CSV of answers of people: subject id first in each row, one column per item; or a row per label"
+)
 _CODES = flags.DEFINE_list("codes", [], "what answers stand for, as 1:negative,2:negative (default: names of classes)")
 _SOFT_LABELS = define_path("soft_labels", "CSV of item_id and one column of shares per class, in place of --answers")
 _PREDICTIONS = define_path("predictions", "predictions_train.npz of a crowd, in place of --answers")

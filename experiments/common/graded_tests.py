@@ -15,6 +15,7 @@ from irtjax.evaluation.scaled_study import compare_scaled, locations
 from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scoring.abilities import item_table
 from irtjax.scoring.family_items import KnownItems, matched
 
@@ -33,7 +34,8 @@ def matching(path: str, source: str, known: KnownItems) -> tuple[ScaledResponses
     given = response_files.read_given(path)
     ids = np.array(given.item_ids, str)
     chosen = with_parameters(ids, known.item_ids, path, source)
-    return matched(given.of_known(ids[chosen]), known, trials=response_files.number_of_trials())
+    responses, own = matched(given.of_known(ids[chosen]), known, trials=response_files.number_of_trials())
+    return whole(responses), own
 
 
 def replay(

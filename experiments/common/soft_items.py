@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import InputError
-from irtjax.responses.agreement import label_counts
+from irtjax.soft_labels.annotations import Annotations, read_annotations
 from irtjax.soft_labels.items import take_out, without
 from irtjax.soft_labels.labels import soft_labels
 from irtjax.soft_labels.train import SoftItems
@@ -27,15 +27,15 @@ class Found(NamedTuple):
         task: without the items.
         items: with their soft labels.
         removed: how many examples of each split were taken out.
-        answers: (R, K) class numbers that R people gave to all items of the file, also to those without a text, -1
-            where one did not answer; None where single answers are not known.
+        answers: the classes that people gave to all items of the file, also to those without a text; None where single
+            answers are not known.
         places: (I,) columns of the answers that the items have; None likewise.
     """
 
     task: Task
     items: SoftItems
     removed: dict[str, int]
-    answers: np.ndarray | None = None
+    answers: Annotations | None = None
     places: np.ndarray | None = None
 
     def of_people(self, number: int, seed: int) -> SoftItems:
@@ -46,11 +46,12 @@ class Found(NamedTuple):
         """
         assert self.answers is not None
         assert self.places is not None
-        if number > len(self.answers):
-            raise InputError(f"--respondents={number}: there are answers of {len(self.answers)} people")
-        drawn = np.random.default_rng(seed).choice(len(self.answers), number, replace=False)
-        chosen = self.answers[drawn][:, self.places]
-        counts = _class_counts(chosen, self.task)
+        people = self.answers.num_people
+        if number > people:
+            raise InputError(f"--respondents={number}: there are answers of {people} people")
+        drawn = np.zeros(people, bool)
+        drawn[np.random.default_rng(seed).choice(people, number, replace=False)] = True
+        counts = self.answers.counts(self.task.num_classes, drawn[self.answers.people])[self.places]
         without = self.items.split.ids[counts.sum(1) == 0]
         if without.size:
             raise InputError(f"--respondents={number}: none of those drawn answered item {without[0]}: take more")
@@ -58,32 +59,30 @@ class Found(NamedTuple):
 
 
 def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
-    """Soft labels from a table of answers: the subject id first in each row, one column per item.
+    """Soft labels from a table of answers: one row per person, or one row per label of an annotator.
 
     Args:
-        path: the table; cells that are empty or `na` are no answers.
+        path: the table (`irtjax.soft_labels.annotations.read_annotations`).
         codes: the class that each other cell stands for.
         task: with the items' texts in its split `extra`.
 
     Raises:
         InputError: a cell that stands for no class, a code of no class, or no item with a text.
     """
-    table = read_table(path, text=True)
-    split, places = _with_text(task, np.asarray(table.columns[1:], str), path)
-    cells = table.iloc[:, 1:].fillna("").map(lambda cell: str(cell).strip())
+    found = read_annotations(path)
+    split, places = _with_text(task, found.item_ids, path)
     codes = codes or {name: name for name in task.classes}
     for code, name in codes.items():
         if name not in task.classes:
             raise InputError(f"--codes={code}:{name}: {task.name} has no class {name}, only {', '.join(task.classes)}")
-    unknown = sorted(set(pd.unique(cells.to_numpy().ravel())) - set(codes) - {"", "na", "NA", "n/a"})
+    unknown = sorted(set(found.names) - set(codes))
     if unknown:
         raise InputError(
             f"{path}: answer {unknown[0]!r} stands for no class of {task.name}; say for which by --codes="
             f"{unknown[0]}:{task.classes[0]},..."
         )
-    numbers = {code: task.classes.index(name) for code, name in codes.items()}
-    answers = np.stack([cells[item].map(numbers).fillna(-1).to_numpy(int) for item in cells], axis=1)
-    counts = label_counts(pd.DataFrame(answers.astype(str)), [str(at) for at in range(task.num_classes)])
+    answers = found.as_classes({code: task.classes.index(name) for code, name in codes.items()})
+    counts = answers.counts(task.num_classes)
     left, removed = without(task, split)
     counts = counts[places]
     unanswered = split.ids[counts.sum(1) == 0]

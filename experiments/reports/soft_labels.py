@@ -71,13 +71,13 @@ def _people(found: Found, seed: int, directory: Path) -> dict[str, Any]:
     """Divergence of the soft labels of some people from those of all, by their number."""
     answers = found.answers
     assert answers is not None
-    shown = [number for number in (1, 5, 10, 20, 50, 100, 200, 500) if number <= len(answers)]
-    numbers = np.union1d(np.geomspace(1, len(answers), 25).round().astype(int), shown)
+    shown = [number for number in (1, 5, 10, 20, 50, 100, 200, 500) if number <= answers.num_people]
+    numbers = np.union1d(np.geomspace(1, answers.num_people, 25).round().astype(int), shown)
     table = divergence_by_number(answers, found.task.num_classes, numbers, RUNS, seed)
     write_csv(table, directory / "divergence.csv")
     save_figure(divergence(table), directory / "divergence.png")
     means = table.groupby("people")[[*DIVERGENCES, "unseen"]].mean().loc[shown]
-    return {"people": len(answers), "items": answers.shape[1], "runs": RUNS, "table": means.T}
+    return {"people": answers.num_people, "items": len(answers.item_ids), "runs": RUNS, "table": means.T}
 
 
 def _networks(table: pd.DataFrame, directory: Path) -> dict[str, Any]:

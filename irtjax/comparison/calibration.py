@@ -110,7 +110,7 @@ def _calibrate_each(
     values: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array
 ) -> jax.Array:
     """The same, where nodes (I, J, Q, D) are of those who answered each item."""
-    return jax.lax.map(lambda one: _of_item(*one, log_weights, centre, spread), (values, theta))
+    return jax.lax.map(lambda one: _of_item(one[0], one[1], log_weights, centre, spread), (values, theta))
 
 
 def _of_item(y: jax.Array, theta: jax.Array, log_weights: jax.Array, centre: jax.Array, spread: jax.Array) -> jax.Array:

@@ -24,7 +24,7 @@ def cells(responses: SparseResponses, fit: Estimator, folds: int, seed: int) -> 
         held = fold_of == fold
         train, asked = responses.choose_answers(~held), responses.choose_answers(held)
         found = fit(train)
-        probability = predict_answers(found.parameters, train.values, *found.population, asked)
+        probability = predict_answers(found.parameters, train.values, asked, *found.population)
         yield HeldOut(asked.answers, probability, None, found.converged)
 
 
@@ -44,7 +44,7 @@ def subjects(responses: SparseResponses, fit: Estimator, folds: int, seed: int) 
             asked = test.choose_answers(parts == part)
             right.append(asked.answers)
             rest = test.choose_answers(parts != part).values
-            probability.append(predict_answers(items, rest, *population, asked))
+            probability.append(predict_answers(items, rest, asked, *population))
         yield HeldOut(
             right=np.concatenate(right),
             probability=np.concatenate(probability),
@@ -69,7 +69,7 @@ def items(responses: SparseResponses, fit: Estimator, folds: int, seed: int) -> 
         of_both = other.choose_items(np.concatenate([np.flatnonzero(known), np.flatnonzero(new)]))
         is_new = of_both.items >= known.sum()
         asked = of_both.choose_answers(is_new)
-        probability = predict_answers(both, of_both.choose_answers(~is_new).values, *population, asked)
+        probability = predict_answers(both, of_both.choose_answers(~is_new).values, asked, *population)
         yield HeldOut(asked.answers, probability, None, found.converged)
 
 

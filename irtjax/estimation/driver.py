@@ -33,7 +33,7 @@ class Problem:
         items: parameters to start from; those that are not free are held there.
         specification: what is free or shared, priors, and how the scale is identified.
         model: what a response says of ability; the engine for long tests has right/wrong items alone.
-        trials: (J, I) of each response, of models that have any.
+        trials: (J, I) of each response, of models that have any; (N,) of single answers.
         member: (J,) of each subject, the number of its group, where there are several populations.
         predictors: (J, C) of each subject's mean ability, where it depends on covariates.
     """
@@ -42,7 +42,7 @@ class Problem:
     items: Items
     specification: Specification
     model: ItemModel = BINARY
-    trials: Int[np.ndarray, "J I"] | None = None
+    trials: Int[np.ndarray, "..."] | None = None
     member: Int[np.ndarray, " J"] | None = None
     predictors: Float[np.ndarray, "J C"] | None = None
 

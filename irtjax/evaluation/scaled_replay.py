@@ -15,6 +15,7 @@ from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
 from irtjax.evaluation.scaled_state import Estimates, Score
 from irtjax.item_models.coded_counts import numbered
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scoring.family_items import matched
 from irtjax.scoring.family_worth import categories_at
 from irtjax.types import Bool, Float, Int, Shaped
@@ -51,7 +52,7 @@ def replay_scaled(test: ScaledAdaptiveTest, responses: Any, seed: int = 0) -> pd
         InputError: an item that the bank does not have, or a response that it cannot have.
     """
     given, _ = matched(responses, test.known)
-    return _answers(test, replay_recorded(test, recorded(test, given), seed), given.subject_ids)
+    return _answers(test, replay_recorded(test, recorded(test, whole(given)), seed), given.subject_ids)
 
 
 def simulate_scaled(test: ScaledAdaptiveTest, theta: Float[np.ndarray, " J"], seed: int = 0) -> pd.DataFrame:
@@ -76,7 +77,7 @@ def simulate_scaled(test: ScaledAdaptiveTest, theta: Float[np.ndarray, " J"], se
     codes = np.minimum((draws[:, :, None] > p).sum(axis=2), [scale.top for scale in test.known.scales])
     ids = np.arange(len(theta)).astype(str)
     given = ScaledResponses(codes, ids, test.known.item_ids, test.known.scales)
-    return _answers(test, replay_recorded(test, recorded(test, given), seed), ids)
+    return _answers(test, replay_recorded(test, recorded(test, whole(given)), seed), ids)
 
 
 def recorded(test: ScaledAdaptiveTest, given: ScaledResponses) -> Recorded:

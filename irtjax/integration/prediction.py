@@ -62,18 +62,18 @@ def predict(
 def predict_answers(
     items: ItemParameters,
     values: SparseValues,
+    asked: SparseResponses,
     mean: Float[np.ndarray, " D"],
     sd: Float[np.ndarray, " D"],
-    asked: SparseResponses,
 ) -> Float[np.ndarray, " N"]:
     """Probabilities of right answers to items that are asked for, given the subjects' answers to others.
 
     Args:
         items: of I items in D dimensions.
         values: what is known of the subjects.
+        asked: the same subjects and items; how they were answered does not matter.
         mean: of the population.
         sd: of the population, whose dimensions are independent.
-        asked: the same subjects and items; how they were answered does not matter.
     """
     result, nodes, table = np.empty(asked.num_answers), None, np.zeros((0, 0))
     for found in posteriors_of(items, values, mean, sd):

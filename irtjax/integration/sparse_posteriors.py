@@ -10,7 +10,7 @@ exp(-2π²/(a h)) (Trefethen and Weideman 2014): both are less than rounding her
 import collections
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -96,8 +96,8 @@ def posteriors_of(
         def of_block(
             at: np.ndarray, joint: np.ndarray, nodes: np.ndarray = nodes, grid: Quadrature = grid, number: int = number
         ) -> tuple[Posteriors, np.ndarray, np.ndarray]:
-            start = (np.broadcast_to(one, (len(at), *one.shape)) for one in (mean, np.diag(sd)))
-            return moments(at, nodes, grid.nodes, joint, *start, spacing(number))
+            centre, frame = (np.broadcast_to(one, (len(at), *one.shape)) for one in (mean, np.diag(sd)))
+            return moments(at, nodes, grid.nodes, joint, centre, frame, spacing(number))
 
         for block, next_frame, resolved in joint_blocks(items, answers, nodes, grid.log_weights, rows, of_block):
             if resolved.all() or (dims == 1 and number < most):
@@ -136,7 +136,8 @@ def joint_blocks(
         of_block: of their positions (B,) and the logarithms; it runs on a thread of its own.
     """
     with jax.enable_x64(True):
-        table = answers.table(*natural(answers.model, items, nodes)[:2])
+        at_nodes = natural(answers.model, items, nodes)
+    table = answers.table(np.asarray(at_nodes.eta), np.asarray(at_nodes.log_normalizer))
     whole = len(rows) == answers.num_subjects
     size = max(64, WEIGHTS // len(nodes))
 
@@ -153,7 +154,8 @@ def in_order(task: Callable[[Any], Any], parts: Iterable[Any], at_once: int) -> 
     if at_once == 1:
         yield from map(task, parts)
         return
-    coming, left = collections.deque(), iter(parts)
+    coming: collections.deque[Future] = collections.deque()
+    left = iter(parts)
     with BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor(at_once) as pool:
         for part in itertools.islice(left, at_once):
             coming.append(pool.submit(task, part))

@@ -119,7 +119,7 @@ def ability_mode(
     responses: Int[AnyArray, " I"],
     items: ItemParameters,
     population: Population | None = None,
-    scale: tuple[AnyArray, AnyArray] | None = None,
+    scale: tuple[jax.Array, jax.Array] | None = None,
 ) -> Ability:
     """ML or MAP ability of one subject in any model of one or more dimensions; `jax.vmap` it over many.
 

@@ -12,7 +12,7 @@ from irtjax.types import AnyArray, Int
 
 @in_full_precision
 def ability_wle(
-    responses: Int[AnyArray, " I"], items: ItemParameters, scale: tuple[AnyArray, AnyArray] | None = None
+    responses: Int[AnyArray, " I"], items: ItemParameters, scale: tuple[jax.Array, jax.Array] | None = None
 ) -> Ability:
     """Weighted likelihood estimate of one subject (Warm 1989, eq. 6), D = 1; `jax.vmap` it over many.
 

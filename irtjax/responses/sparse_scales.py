@@ -16,7 +16,7 @@ OF_EACH = 2000  # answers to an item that are enough to start from
 class SparseScales:
     """What `ScaledResponses` says of responses, as `SparseResponses` do."""
 
-    starts: Int[np.ndarray, " J+1"]
+    starts: Int[np.ndarray, " ends"]
     items: Int[np.ndarray, " N"]
     answers: Shaped[np.ndarray, " N"]
     subject_ids: Shaped[np.ndarray, " J"]

@@ -23,8 +23,8 @@ def on_scales(responses: Any) -> TypeGuard[OnScales]:
     return getattr(responses, "scales", None) is not None
 
 
-def whole(responses: Any) -> ResponseMatrix | ScaledResponses:
-    """The matrix of all cells, for statistics that hold numbers of 8 bytes for each cell, several at a time.
+def whole(responses: Any) -> Any:
+    """The `ResponseMatrix` or `ScaledResponses` of all cells, for what holds several numbers of 8 bytes for each cell.
 
     Raises:
         InputError: responses that are held by the answer have too many cells for that.

@@ -108,7 +108,7 @@ def parts(responses: OnScales, model: Families, entries: int) -> Iterator[Data]:
 
 def trials_of(responses: OnScales) -> Any:
     """Trials like an array (J, I), of responses that have some."""
-    if isinstance(responses, SparseResponses):
+    if isinstance(responses, SparseResponses) and responses.trials is not None:
         return dataclasses.replace(responses, answers=responses.trials).values
     return responses.trials
 

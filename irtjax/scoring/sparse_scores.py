@@ -131,7 +131,8 @@ def _subject_by_subject(
         rows, places, answers = part
         with jax.enable_x64(True):
             found = _rows(method, number, places, answers, parameters, normal, scale)
-            return Found(rows, *(np.asarray(leaf)[: len(rows)] for leaf in found), None)
+            ability, error = (np.asarray(leaf)[: len(rows)] for leaf in found)
+        return Found(rows, ability, error, None)
 
     yield from in_order(block, padded_rows(responses, subjects), threads(responses.num_answers * number))
 

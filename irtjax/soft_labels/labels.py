@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.stats import entropy
 
 from irtjax.errors import InputError
+from irtjax.soft_labels.annotations import Annotations, of_codes
 from irtjax.types import AnyArray, Float, Int, Shaped
 
 TOLERANCE = 1e-6  # of a sum of shares
@@ -88,7 +89,11 @@ def _shares(counts: np.ndarray) -> np.ndarray:
 
 
 def divergence_by_number(
-    answers: Int[AnyArray, "R I"], num_classes: int, numbers: Int[AnyArray, " K"], runs: int = 10, seed: int = 0
+    answers: Int[AnyArray, "R I"] | Annotations,
+    num_classes: int,
+    numbers: Int[AnyArray, " K"],
+    runs: int = 10,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """How far soft labels of a few people are from those of all, against how many they are.
 
@@ -96,7 +101,7 @@ def divergence_by_number(
     the soft labels of all from theirs is averaged over the items; items that none of them answered are left out.
 
     Args:
-        answers: (R, I) class numbers of R people, -1 where one did not answer.
+        answers: (R, I) class numbers of R people, -1 where one did not answer; or one by one.
         num_classes: C.
         numbers: of people drawn.
         runs: of the draw.
@@ -104,28 +109,30 @@ def divergence_by_number(
 
     Returns:
         One row per run and number: `run`, `people`, one column per name in `DIVERGENCES`, in nats, and `unseen`, the
-        share of an item's classes that all people together chose and none of those drawn did.
+        share of an item's classes that all people together chose and none of those drawn did; NaN where these
+        answered nothing.
 
     Raises:
         InputError: a number below 1 or above R, or an item that nobody answered.
     """
-    answers, numbers = np.asarray(answers), np.asarray(numbers)
-    if numbers.min() < 1 or numbers.max() > len(answers):
-        raise InputError(f"{numbers.min()} to {numbers.max()} people, expected 1 to {len(answers)}")
-    chosen = answers[..., None] == np.arange(num_classes)  # (R, I, C)
-    everyone = soft_labels(chosen.sum(0))
+    given, numbers = answers if isinstance(answers, Annotations) else of_codes(np.asarray(answers)), np.asarray(numbers)
+    people = given.num_people
+    if numbers.min() < 1 or numbers.max() > people:
+        raise InputError(f"{numbers.min()} to {numbers.max()} people, expected 1 to {people}")
+    everyone = soft_labels(given.counts(num_classes))
     rows = []
     for run in range(runs):
-        order = np.random.default_rng((seed, run)).permutation(len(answers))
-        counts = np.zeros(everyone.shape, int)
-        done = 0
+        turn = np.empty(people, int)
+        turn[np.random.default_rng((seed, run)).permutation(people)] = np.arange(people)
+        turns = turn[given.people]
         for number in np.sort(numbers):
-            counts = counts + chosen[order[done:number]].sum(0)
-            done = number
+            counts = given.counts(num_classes, turns < number)
             seen = counts.sum(1) > 0
-            values = {name: float(of(everyone[seen], counts[seen]).mean()) for name, of in DIVERGENCES.items()}
-            possible = everyone[seen] > 0
-            unseen = float((possible & (counts[seen] == 0)).sum() / possible.sum())
+            values, unseen = dict.fromkeys(DIVERGENCES, np.nan), np.nan
+            if seen.any():
+                values = {name: float(of(everyone[seen], counts[seen]).mean()) for name, of in DIVERGENCES.items()}
+                possible = everyone[seen] > 0
+                unseen = float((possible & (counts[seen] == 0)).sum() / possible.sum())
             rows.append({"run": run, "people": int(number), **values, "unseen": unseen})
     return pd.DataFrame(rows)
 

@@ -79,7 +79,7 @@ def test_soft_labels_of_people(with_extra, tmp_path):
     table.iloc[0] = "a"
     table.to_csv(tmp_path / "answers.csv")
     found = of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, with_extra)
-    assert found.answers.shape == (12, 11)
+    assert (found.answers.num_people, len(found.answers.item_ids)) == (12, 11)
     assert found.removed == {"train": 0, "validation": 0, "test": 10}
     np.testing.assert_array_equal(found.items.split.ids, with_extra.extra.ids)
     for item, counts in zip(found.items.split.ids, found.items.counts, strict=True):

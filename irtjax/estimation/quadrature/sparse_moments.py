@@ -12,6 +12,7 @@ import numpy as np
 
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_e_step import shared_out, threads
+from irtjax.integration.sparse_grid import BLAS
 from irtjax.types import Float, Int
 
 TABLE = 2**24  # scores of cells at nodes that are held at once
@@ -108,7 +109,7 @@ def squared_means(
     return np.moveaxis(found, 2, 0)
 
 
-def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I T T"]:
+def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I R R"]:
     """Products of the statistics and the trials of each item, as the posteriors expect them."""
     answers = answers.with_cells()
     of_cells = answers.matrix().T @ weights
@@ -141,8 +142,9 @@ def covariances(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers, score
         of_subjects = np.asarray(answers.of_population(len(rows.of_populations)), float)
         shared = of_subjects, rows.of_populations
     result = np.zeros((scores.size + 1,) * 2)  # the last of which is for what an item does not have
-    for some in _alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))):
-        _add(result, some, weights, answers, table, shared)
+    with BLAS.limit(limits=1, user_api="blas"):  # products of small matrices: threads would wait for each other
+        for some in _alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))):
+            result += _of_subjects(len(result), some, weights, answers, table, shared)
     return result[:-1, :-1]
 
 
@@ -179,15 +181,15 @@ def _alike(lengths: Int[np.ndarray, " J"], of_answer: int) -> Iterator[Int[np.nd
         at = end
 
 
-def _add(
-    result: Float[np.ndarray, "P P"],
+def _of_subjects(
+    num_parameters: int,
     rows: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, "J Q"],
     answers: SparseAnswers,
     table: _Table,
     shared: tuple[Any, Any] | None,
-) -> None:
-    """Adds the covariances of the scores of some subjects."""
+) -> Float[np.ndarray, "P P"]:
+    """The covariances of the scores of some subjects."""
     some, root = answers.rows(rows), np.sqrt(weights[rows])
     lengths = np.diff(some.starts)
     number, most, (size, _, num_nodes) = len(rows), int(lengths.max(initial=0)), table.own.shape
@@ -195,7 +197,7 @@ def _add(
     nth = np.arange(len(some.columns)) - some.starts[:-1][who]
     num_common = len(table.common)
     scores = np.zeros((number, most * size + num_common, num_nodes))
-    at = np.full((number, most * size + num_common), len(result) - 1)
+    at = np.full((number, most * size + num_common), num_parameters - 1)
     for k in range(size):
         scores[who, nth * size + k] = table.own[k][some.columns]
         at[who, nth * size + k] = table.parameter[answers.cells.item[some.columns], k]
@@ -203,7 +205,7 @@ def _add(
         cells = some.matrix()
         for k in range(num_common):
             scores[:, most * size + k] = cells @ table.common[k]
-            at[:, most * size + k] = len(result) - 1 - num_common + k
+            at[:, most * size + k] = num_parameters - 1 - num_common + k
     if shared is not None:
         of_subjects, by_node = shared
         scores[:, most * size :] += np.einsum("ng,gqk->nkq", of_subjects[rows], by_node)
@@ -211,4 +213,5 @@ def _add(
     scores -= means[:, :, None]
     scores *= root[:, None, :]
     found = scores @ scores.transpose(0, 2, 1)
-    np.add.at(result, (at[:, :, None], at[:, None, :]), found)
+    pairs = at[:, :, None] * num_parameters + at[:, None, :]
+    return np.bincount(pairs.ravel(), found.ravel(), num_parameters**2).reshape(num_parameters, -1)
