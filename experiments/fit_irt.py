@@ -48,7 +48,7 @@ from irtjax.responses.judged import Judged
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import Responses
+from irtjax.responses.values import Responses, on_scales
 from irtjax.scale.misfit import write_misfit
 from irtjax.svi.fit import BEST, PRIORS, STARTS
 from irtjax.svi.fit import MODELS as BY_SVI
@@ -211,7 +211,7 @@ def main() -> None:
     scaled = responses.of_rows if isinstance(responses, Judged) else responses
     if peers.is_first():
         size = f"{responses.num_subjects:,} subjects × {responses.num_items:,} items"
-        what = f" of {category_text.read_as(scaled)}" if isinstance(scaled, ScaledResponses) else ""
+        what = f" of {category_text.read_as(scaled)}" if on_scales(scaled) else ""
         if isinstance(responses, Judged):
             what += f" by {fit_text.counted(len(responses.judge_ids), 'judge')}"
         if isinstance(responses, SparseResponses):

@@ -42,6 +42,25 @@ def test_fits_a_long_test_with_a_prior(tmp_path):
     assert spread < 0.5
 
 
+@pytest.mark.slow
+def test_fits_single_answers_and_takes_the_last(tmp_path):
+    """As the same answers do in a matrix; the first row of all is replaced by the last."""
+    responses, _, _ = simulate(300, 40, missing=0.6)
+    single = irtjax.responses.sparse.of_matrix(responses)
+    irtjax.write_responses(single, tmp_path / "long.csv")
+    head, first, *rest = (tmp_path / "long.csv").read_text().splitlines()
+    other = first[:-1] + str(1 - int(first[-1]))
+    (tmp_path / "long.csv").write_text("\n".join([head, other, first, *rest]) + "\n")
+    for sparse in ("true", "false"):
+        where = [f"--responses={tmp_path / 'long.csv'}", f"--output_dir={tmp_path / sparse}", f"--sparse={sparse}"]
+        result = run(*where, "--repeats=last", module=MODULE)
+        assert result.returncode == 0, result.stderr
+        assert ("answers, held one by one" in result.stdout) == (sparse == "true")
+    one, other = (pd.read_csv(tmp_path / sparse / "items.csv") for sparse in ("true", "false"))
+    assert one.num_responses.sum() == single.num_answers
+    assert one.drop(columns="item_id").to_numpy() == pytest.approx(other.drop(columns="item_id").to_numpy(), abs=1e-5)
+
+
 def test_says_when_it_has_not_converged_with_subjects_in_two_files(tmp_path):
     responses, _, _ = simulate(60, 30)
     for name, rows in (("some.npz", slice(None, 25)), ("others.csv", slice(25, None))):
