@@ -35,7 +35,7 @@ MODELS = TYPES
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
-WHOLE = ("features", "mesh")  # with which fits go through the whole matrix
+WHOLE = {"mml": ("features", "mesh"), "svi": ("batch_items", "mesh")}  # with which fits go through the whole matrix
 
 
 @processes.collective
@@ -117,18 +117,22 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    whole = _whole(sparse, options)
-    by_density = sparse is None and not whole and estimator == "mml"
-    responses, found = read(
-        responses, model, options.get("mesh"), sparse=None if by_density else bool(sparse), **choice
-    )
+    whole = _whole(sparse, options, estimator)
+    asked = True if options.get("batch_answers") is not None and sparse is None and not whole else sparse
+    by_density = asked is None and not whole
+    responses, found = read(responses, model, options.get("mesh"), sparse=None if by_density else bool(asked), **choice)
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    held = _held(responses, sparse, whole, by_density)
+    if estimator == "svi" and on_scales(responses):
+        if sparse:
+            raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
+        held = responses.read()
+    else:
+        held = _held(responses, asked, whole)
     if on_scales(responses):
         result = _fit_scaled(held, found, estimator, options)
     else:
@@ -150,7 +154,7 @@ def fit(
     return result
 
 
-def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
+def _whole(sparse: bool | None, options: Mapping[str, Any], estimator: str) -> list[str]:
     """The options for which a fit goes through the whole matrix.
 
     Raises:
@@ -158,7 +162,7 @@ def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
     """
     if sparse not in (None, True, False):
         raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
-    whole = [name for name in WHOLE if options.get(name) is not None]
+    whole = [name for name in WHOLE[estimator] if options.get(name) is not None]
     if options.get("dims", 1) > MOST_SHARED:
         whole.append("dims")
     if options.get("integration", "auto") not in ("auto", "nodes"):
@@ -168,14 +172,14 @@ def _whole(sparse: bool | None, options: Mapping[str, Any]) -> list[str]:
     return whole
 
 
-def _held(responses: Any, sparse: bool | None, whole: Sequence[str], by_density: bool) -> Any:
+def _held(responses: Any, sparse: bool | None, whole: Sequence[str]) -> Any:
     """The responses as the fit goes through them: cell by cell, or answer by answer."""
     if isinstance(responses, SparseResponses):
         return responses if sparse or (sparse is None and not whole) else responses.read()
     if sparse:
         return of_matrix(responses.read())
     in_memory = isinstance(responses, ResponseMatrix | ScaledResponses)
-    if not (by_density and in_memory) or responses.values.size <= LARGE:
+    if sparse is False or whole or not in_memory or responses.values.size <= LARGE:
         return responses
     few = is_sparse(int((np.asarray(responses.values) >= 0).sum()), *responses.values.shape)
     return of_matrix(responses) if few else responses
