@@ -100,6 +100,9 @@ _INTEGRATION = flags.DEFINE_enum(
 _START = flags.DEFINE_enum("start", BEST, STARTS, "where svi begins; best: at the one of the highest ELBO")
 _BATCH_SUBJECTS = flags.DEFINE_integer("batch_subjects", None, "subjects in a step; default: all (svi)")
 _BATCH_ITEMS = flags.DEFINE_integer("batch_items", None, "items in a step; default: all (svi)")
+_BATCH_ANSWERS = flags.DEFINE_integer(
+    "batch_answers", None, "answers in a step of a fit by single answers; default: all (svi)"
+)
 _GROUPS = flags.DEFINE_string(
     "groups",
     None,
@@ -166,7 +169,7 @@ ONLY_MML = [
     "asymptote_priors",
 ]
 ONLY_SCORED = ["guessing", "extremes", "slope_prior", "asymptote_priors"]
-ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items"]
+ONLY_SVI = ["start", "seed", "batch_subjects", "batch_items", "batch_answers"]
 
 
 def main() -> None:
@@ -326,6 +329,7 @@ def _of_svi(on_step: Callable[[int, float], None]) -> dict[str, Any]:
         "priors": "hierarchical" if _PRIORS.value == "auto" else _PRIORS.value, "seed": _SEED.value,
         "start": _START.value, "max_steps": _MAX_ITERATIONS.value, "on_chunk": on_step,
         "batch_subjects": _BATCH_SUBJECTS.value, "batch_items": _BATCH_ITEMS.value,
+        "batch_answers": _BATCH_ANSWERS.value,
     }  # fmt: skip
 
 

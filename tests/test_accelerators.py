@@ -38,7 +38,7 @@ from irtjax.evaluation import replay
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
-from irtjax.integration import e_step, posteriors
+from irtjax.integration import e_step, posteriors, sparse_e_step
 from irtjax.integration import importance_nodes as importance_nodes
 from irtjax.integration.nodes import Answers
 from irtjax.item_models.binary import BINARY
@@ -47,6 +47,8 @@ from irtjax.kernels import likelihood
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.ability_weighted import ability_wle
+from irtjax.kernels.answers import Answers as SingleAnswers
+from irtjax.kernels.answers import Rows, information
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.networks.bert import Encoder
@@ -58,6 +60,7 @@ from irtjax.scoring import abilities as scoring
 from irtjax.selection import ddaclae
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE, rank_items
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
+from irtjax.svi.answers import Dealt
 from irtjax.svi.guide import Normal, Start
 from irtjax.svi.model import PRIORS, Size, hyperparameters
 from irtjax.svi.programs import FEW_RESPONSES, MANY_RESPONSES, Settings, programs
@@ -328,6 +331,13 @@ def test_the_short_engine_is_float64():
     none_of(*found)
 
 
+def test_the_short_engine_by_the_answer_is_float64():
+    double = functools.partial(array, dtype=jnp.float64)
+    at, (subjects, cells, nodes) = array(30, dtype=jnp.int32), (6, 8, 7)
+    arguments = double(cells, nodes), at, at, double(30), double(1, nodes), subjects
+    none_of(faults("posteriors by the answer", sparse_e_step.gathered, *arguments, products="float64"))
+
+
 def test_what_follows_a_fit_is_float64():
     double = functools.partial(array, dtype=jnp.float64)
     rows, found = array(3, 5, dtype=jnp.int8), []
@@ -363,6 +373,29 @@ def test_steps_of_variational_inference(priors):
             if batch is None and num_items > 64:
                 found.append(faults(f"start, {name}", init, jax.random.key(0), start, responses))
     none_of(*found)
+
+
+@pytest.mark.parametrize("model", [pytest.param("1pl", marks=pytest.mark.slow), "2pl"])
+def test_steps_of_variational_inference_of_single_answers(model):
+    # of the 1PL all answers, of the 2PL blocks of subjects
+    blocks, priors, whole = (
+        1 if model == "1pl" else 3,
+        PRIORS["hierarchical"],
+        functools.partial(array, dtype=jnp.int32),
+    )
+    sides = [Rows(whole(blocks, 2, number, 8), whole(blocks, 2, number)) for number in (30, 20)]
+    responses = Dealt(SingleAnswers(*sides), whole(blocks, 22) if blocks > 1 else None)
+    init, advance = programs(Settings(model, priors, Size(64, None, 64), Size(5, None, 5), None, 300))
+    by_item = ("difficulty",) if model == "1pl" else ("intercept", "discrimination")
+    shapes = {"ability": (64,), **dict.fromkeys(by_item, (5,)), **dict.fromkeys(hyperparameters(priors, model), ())}
+    sites = {site: Normal(array(*shape), array(*shape)) for site, shape in shapes.items()}
+    start = Start(sites, array(5) if model == "2pl" else None)
+    state = jax.eval_shape(init, jax.random.key(0), start, responses)
+    one = SingleAnswers(*(Rows(whole(2, number, 8), whole(2, number)) for number in (30, 20)))
+    none_of(
+        faults(f"chunk of steps, {model}", advance, state, 0.1, start, responses, sites, sites),
+        faults("information of single answers", information, array(64), array(5), array(5), one),
+    )
 
 
 # Networks

@@ -47,20 +47,14 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues | Spars
     Returns:
         NaN where an item or the rest does not vary.
     """
+    if isinstance(values, SparseValues):
+        return _of_sparse(values.responses)
     right_total, observed_total = (total.astype(float) for total in counts_of(values, axis=1))
     several = observed_total > 1  # others have no rest
     unit = np.divide(1.0, observed_total - 1, out=np.zeros_like(observed_total), where=several)
     share = right_total * unit  # share right of the rest, plus the item's own part y · unit
     share = several * (share - share[several].mean()) if several.any() else share  # small numbers, for float32
     rows = np.stack([several, share, share**2, unit, share * unit, unit**2]).astype(np.float32)
-    if isinstance(values, SparseValues):
-        own = values.responses
-        of_answers = [rows.astype(float)[:, own.subjects] * weight for weight in (1.0, own.answers)]
-        sums = [
-            np.stack([np.bincount(own.items, row, own.num_items) for row in some])
-            for some in (of_answers[0][:3], of_answers[1])
-        ]
-        return _correlations(*sums)
     subjects, part = mine(values)
     rows, dealt = rows[:, subjects], len(rows[0, subjects]) < len(several)
     correlations, step = [np.zeros(0)], max(1, RESPONSES // values.shape[0])
@@ -71,21 +65,38 @@ def item_rest_correlations(values: Int[np.ndarray, "J I"] | StoredValues | Spars
         observed = np.ones((len(block), 1), np.float32) if complete else (block >= 0).astype(np.float32)
         sums = [(rows[:3] @ observed).astype(float), (rows @ (block == 1).astype(np.float32)).astype(float)]
         (number, rest, rest_square), products = processes.total(sums) if dealt else sums
-        correlations.append(_correlations(np.stack([number, rest, rest_square]), products))
+        right, right_share, _, right_unit, right_both, right_square = products
+        together = right_share - right_unit
+        rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
+        with np.errstate(invalid="ignore", divide="ignore"):
+            covariance = together - right * rest / number
+            spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
+            correlations.append(np.where(spread > 1e-9 * number, covariance / spread, np.nan))
     found = np.concatenate(correlations)
     return found if dealt else processes.gather(found, items.start)
 
 
-def _correlations(of_answers: Float[np.ndarray, "3 _"], of_right: Float[np.ndarray, "6 I"]) -> Float[np.ndarray, " I"]:
-    """Correlations of answers with the rest, by sums over answers, the same of all items or of each, and right ones."""
-    number, rest, rest_square = of_answers
-    right, right_share, _, right_unit, right_both, right_square = of_right
-    together = right_share - right_unit
-    rest, rest_square = rest - right_unit, rest_square - 2 * right_both + right_square
+def _of_sparse(responses: SparseResponses) -> Float[np.ndarray, " I"]:
+    """The same where each subject answered some of the items, which may be easy or hard.
+
+    An answer counts by how far it is from the share right of its item: so the rest of one who was asked hard items is
+    not less than that of another. Where all answered all, the correlations are the same.
+    """
+    right, observed = responses.counts(axis=0)
+    items, subjects = responses.items, responses.subjects
+    deviation = responses.answers - share_right(right, observed)[items]
+    number = responses.counts(axis=1)[1].astype(float)[subjects]
+    total = np.bincount(subjects, deviation, responses.num_subjects)[subjects]
+    rest = np.divide(total - deviation, number - 1, out=np.zeros_like(total), where=number > 1)
+    several = number > 1  # others have no rest
+    count, of_right, of_rest, squares, products = (
+        np.bincount(items, weight * several, responses.num_items)
+        for weight in (1.0, responses.answers, rest, rest**2, responses.answers * rest)
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        covariance = together - right * rest / number
-        spread = np.sqrt((right - right**2 / number) * (rest_square - rest**2 / number))
-        return np.where(spread > 1e-9 * number, covariance / spread, np.nan)
+        covariance = products - of_right * of_rest / count
+        spread = np.sqrt((of_right - of_right**2 / count) * (squares - of_rest**2 / count))
+        return np.where(spread > 1e-9 * count, covariance / spread, np.nan)
 
 
 def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: Float[np.ndarray, " I"]) -> float:
@@ -237,9 +248,8 @@ def _of_blocks(fit: Fit) -> str | None:
     if anchored or not isinstance(fit.responses, ResponseMatrix | ScaledResponses | SparseResponses):
         return None
     values = fit.responses.values
-    if (
-        not isinstance(values, SparseValues) and (np.asarray(values)[:, :SOME] >= 0).all(axis=0).any()
-    ):  # an item that all answered links all, and is found at once
+    # an item that all answered links all, and is found at once
+    if not isinstance(values, SparseValues) and (np.asarray(values)[:, :SOME] >= 0).all(axis=0).any():
         return None
     apart = linked_blocks(values)
     if len(apart) < 2:
@@ -261,7 +271,7 @@ def _of_signs(fit: Fit) -> str | None:
         return None
     num_items = fit.responses.num_items
     # negative beyond two standard errors: small samples have negative correlations by chance
-    noise = 2 / np.sqrt(fit.responses.num_subjects)
+    noise = 2 / np.sqrt(np.maximum(fit.responses.counts(axis=0)[1], 1))
     negative_rest = int((item_rest_correlations(fit.responses.values) < -noise).sum())
     slope_se = np.nan_to_num(fit.item_columns.get("discrimination_se", np.zeros(num_items)))
     negative_slope = int((np.asarray(fit.parameters.slope)[:, 0] < -2 * slope_se).sum())

@@ -393,7 +393,7 @@ def _in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
 
 def rows_of(
     starts: Int[np.ndarray, " ends"], rows: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " ends_n"], Int[np.ndarray, " N"]]:
+) -> tuple[Int[np.ndarray, " _"], Int[np.ndarray, " N"]]:
     """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
     lengths = starts[rows + 1] - starts[rows]
     begin = np.concatenate([[0], np.cumsum(lengths)])

@@ -11,11 +11,13 @@ import numpy as np
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.draws import ItemPosterior
 from irtjax.fits.result import Fit
+from irtjax.kernels import answers
 from irtjax.kernels.likelihood import log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, place
 from irtjax.populations.normal import Population
 from irtjax.responses.values import Responses
+from irtjax.svi.answers import Dealt, over_blocks
 from irtjax.svi.directions import Rotation, regression
 from irtjax.svi.guide import Normal, item_moments
 from irtjax.svi.programs import Settings, steps_per_chunk
@@ -49,7 +51,7 @@ def result_of(
     settings: Settings,
     posterior: dict[str, Normal],
     pivots: np.ndarray | None,
-    values: jax.Array,
+    values: jax.Array | Dealt,
     rotation: Rotation | None,
     *,
     outcome: Outcome,
@@ -125,8 +127,12 @@ def _of_2pl(posterior: dict[str, Normal], pivots: Float[np.ndarray, " I"]) -> _E
     return _Estimates(slope, difficulty, difficulty_sd, unit, columns, items, number)
 
 
-def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values: jax.Array) -> float:
+def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values: jax.Array | Dealt) -> float:
     """Of the responses at abilities, slopes and difficulties, padded and placed on the devices, in nats."""
+    if isinstance(values, Dealt):
+        theta, slope, b = point
+        items = slope.astype(np.float32), b.astype(np.float32)
+        return sum(float(found) for found, _ in over_blocks(_of_answers, theta, items, values))
     sizes, places = (settings.subjects, settings.items, settings.items), (BY_SUBJECT, BY_ITEM, BY_ITEM)
     placed = [
         place(np.pad(x.astype(np.float32), (0, size.padded - size.number)), settings.mesh, where)
@@ -153,3 +159,6 @@ def _regressions(
 @functools.partial(jax.jit, static_argnums=0)
 def _log_likelihood(settings: Settings, theta: AnyArray, slope: AnyArray, b: AnyArray, values: jax.Array) -> AnyArray:
     return log_likelihood_2pl(theta, slope, b, values, settings.mesh)
+
+
+_of_answers = jax.jit(answers.log_likelihood_2pl)

@@ -17,6 +17,7 @@ from irtjax.fits.result import Fit
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.processes import fetch
 from irtjax.responses.matrix import require_estimable
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
 from irtjax.svi.choice import Search, best_run
@@ -25,9 +26,11 @@ from irtjax.svi.engine import Approximation, Task, Variational
 from irtjax.svi.estimates import result_of
 from irtjax.svi.guide import relative
 from irtjax.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
-from irtjax.svi.placing import responses_on_devices, size_of, start_on_devices, without_padding
+from irtjax.svi.placing import answers_on_devices, responses_on_devices, size_of, start_on_devices, without_padding
 from irtjax.svi.programs import PLACES, Settings, steps_per_chunk
 from irtjax.svi.start import BEST, LOCATIONS, STARTS, starting_point
+
+MOST_BLOCKS = 1000  # of single answers; a step takes its time for each subject anyway
 
 
 @processes.collective
@@ -40,6 +43,7 @@ def fit_svi(
     features: Any = None,
     batch_subjects: int | None = None,
     batch_items: int | None = None,
+    batch_answers: int | None = None,
     seed: int = 0,
     max_steps: int = 4000,
     mesh: jax.sharding.Mesh | None = None,
@@ -67,12 +71,16 @@ def fit_svi(
         features: (I, F) numbers that describe the items, in their order, or a table whose index has their ids. The
             hierarchical priors of difficulties, and of log discriminations, then have means that are regressions on
             them: b_i ~ N(m_b + w' x_i, 1/u_b), with x in standard deviations, w ~ N(0, ω² 1) and ω half-normal(1).
-        batch_subjects: subjects in a step, drawn at random; None for all.
-        batch_items: items in a step; None for all.
+        batch_subjects: subjects in a step, drawn at random; None for all. Of `SparseResponses` subjects are dealt into
+            blocks of at most so many, and about equal numbers of answers, of which a step draws one.
+        batch_items: items in a step; None for all. Not of `SparseResponses`.
+        batch_answers: of `SparseResponses`: answers in a step. They are dealt into blocks of at most so many, of which
+            a step draws one; abilities and items are all drawn in every step. None for all.
         seed: of the random draws.
         max_steps: from each start, where a fit that has not converged is ended (`converged` is then False).
         mesh: devices to spread the fit over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`). A
-            batch is brought to all of them. If they are of several processes, all of these must call this function.
+            batch is brought to all of them. If they are of several processes, all of these must call this function. Not
+            of `SparseResponses`.
         on_chunk: called with the number of steps made since the start and the ELBO after each chunk; first of the fit
             from one start, then from the next.
 
@@ -83,11 +91,13 @@ def fit_svi(
 
     Raises:
         InputError: an unknown model, priors or start, no steps, a subject or an item without responses,
-            responses that stay in files (but of several processes each reads its part), or features that are missing,
-            not finite, in several blocks, or with other priors.
+            responses that stay in files (but of several processes each reads its part), features that are missing,
+            not finite, in several blocks, or with other priors, or batches, devices or processes that single answers,
+            or a matrix, do not go with.
     """
     _check_choice(model, priors, start, features)
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
+    _check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
     if isinstance(responses, StoredResponses) and processes.number() == 1:
         raise InputError(
             "estimator svi needs the responses in memory: use estimator mml, which reads files as it goes, or read the "
@@ -96,20 +106,25 @@ def fit_svi(
     require_estimable(responses)
     began = time.perf_counter()
     rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
+    sparse = isinstance(responses, SparseResponses)
     settings = Settings(
         model,
         PRIORS[priors] if isinstance(priors, str) else priors,
-        size_of(responses.num_subjects, batch_subjects, rows),
+        size_of(responses.num_subjects, None if sparse else batch_subjects, rows),
         size_of(responses.num_items, batch_items, columns),
         mesh,
+        responses.num_answers if isinstance(responses, SparseResponses) else None,
     )
+    answers = None
+    if isinstance(responses, SparseResponses):
+        answers = answers_on_devices(responses, batch_subjects, batch_answers, seed)
     rotation = None if features is None else rotated(_one_block(features, responses.item_ids))
     sites_of_priors = hyperparameters(settings.priors, model)
     started = {
-        name: starting_point(responses, model, name, sites_of_priors, mesh, rotation)
+        name: starting_point(responses, model, name, sites_of_priors, mesh, rotation, answers)
         for name in (LOCATIONS if start == BEST else (start,))
     }
-    values = responses_on_devices(responses.values, settings)
+    values = responses_on_devices(responses.values, settings) if answers is None else answers
     tasks = {name: Task(values, start_on_devices(one, settings)) for name, one in started.items()}
 
     engine = Variational(settings, seed)
@@ -157,6 +172,42 @@ def _check_choice(model: str, priors: Any, start: str, features: Any) -> None:
         raise InputError(f"unknown start {start!r}, expected one of {', '.join(STARTS)}")
     if features is not None and priors != "hierarchical":
         raise InputError("`features` go with the hierarchical priors")
+
+
+def _check_answers(
+    responses: Any,
+    batch_subjects: int | None,
+    batch_items: int | None,
+    batch_answers: int | None,
+    mesh: jax.sharding.Mesh | None,
+) -> None:
+    """Refuses of single answers what goes through a matrix, and of a matrix batches of single answers.
+
+    Raises:
+        InputError: names the argument.
+    """
+    if not isinstance(responses, SparseResponses):
+        if batch_answers is not None:
+            raise InputError("`batch_answers` are of single answers: fit with `sparse=True`")
+        return
+    if mesh is not None or processes.number() > 1:
+        raise InputError("estimator svi of single answers works on one device: leave out `mesh`, or `sparse=False`")
+    if batch_items is not None:
+        raise InputError("`batch_items` are not of single answers: take `batch_answers`, or `sparse=False`")
+    if batch_answers is not None:
+        whole_number("batch_answers", batch_answers, 1, responses.num_answers)
+        if batch_subjects is not None:
+            raise InputError("`batch_answers` and `batch_subjects`: leave out one of them")
+    for name, batch, size in (
+        ("batch_subjects", batch_subjects, responses.num_subjects),
+        ("batch_answers", batch_answers, responses.num_answers),
+    ):
+        if batch is not None and -(-size // batch) > MOST_BLOCKS:
+            number = -(-size // batch)
+            raise InputError(
+                f"`{name}` {batch:,} deals into {number:,} blocks, expected at most {MOST_BLOCKS:,}: "
+                f"take {-(-size // MOST_BLOCKS):,} or more"
+            )
 
 
 def check_settings(

@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions.transforms import AffineTransform, ExpTransform, biject_to
 
+from irtjax.svi.answers import Dealt, drawn
 from irtjax.svi.model import Directions, PriorFunction, Size, hyperparameters, plate
 from irtjax.types import AnyArray, Float, Int
 
@@ -37,7 +38,7 @@ class Start(NamedTuple):
 
 def guide(
     start: Start,
-    responses: Int[AnyArray, "_ _"],
+    responses: Int[AnyArray, "_ _"] | Dealt,
     *,
     model: str,
     priors: PriorFunction,
@@ -59,10 +60,11 @@ def guide(
     are shift and stretch: in units of the posterior's own width one step size suits an ability known to 0.05
     and an extreme item known to 2. `sign` mirrors the noise of all draws.
     """
-    del responses, mesh
+    del mesh
+    block = drawn(responses)
     for site, support in hyperparameters(priors, model, start.directions).items():
         draw(site, site, start, sign, [biject_to(support)])
-    with plate("subjects", subjects) as rows:
+    with plate("subjects", subjects, block) as rows:
         draw("ability", "ability", start, sign, [], rows)
     with plate("items", items) as columns:
         if model == "1pl":

@@ -12,7 +12,9 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 
+from irtjax.kernels import answers
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
+from irtjax.svi.answers import Block, Dealt, drawn
 from irtjax.types import AnyArray, Int
 
 MODELS = ("1pl", "2pl")
@@ -115,9 +117,19 @@ class Size(NamedTuple):
 
 
 @contextlib.contextmanager
-def plate(name: str, size: Size) -> Iterator[jax.Array | None]:
-    """A plate of NumPyro in which padding does not count; yields the indices of a batch, or None for all."""
-    if size.batch is not None:
+def plate(name: str, size: Size, block: Block | None = None) -> Iterator[jax.Array | None]:
+    """A plate of NumPyro in which padding does not count; yields the indices of a batch, or None for all.
+
+    Args:
+        name: of the plate.
+        size: of its axis.
+        block: of single answers, whose subjects are the batch.
+    """
+    if block is not None and block.subjects is not None:
+        there = handlers.mask(mask=block.subjects >= 0)
+        with handlers.scale(scale=float(block.number)), numpyro.plate(name, len(block.subjects)), there:
+            yield jnp.maximum(block.subjects, 0)
+    elif size.batch is not None:
         with numpyro.plate(name, size.number, subsample_size=size.batch) as index:
             yield index
     elif size.padded == size.number:
@@ -149,7 +161,7 @@ def batch_of(
 
 
 def response_model(
-    responses: Int[AnyArray, "_ _"],
+    responses: Int[AnyArray, "_ _"] | Dealt,
     *,
     model: str,
     priors: PriorFunction,
@@ -161,11 +173,13 @@ def response_model(
 ) -> None:
     """Responses (J, I) by p_ji = σ(θ_j - b_i) (1PL) or σ(a_i (θ_j - b_i)) (2PL); batches stand for all.
 
+    The responses are a matrix, or single answers in blocks, one of which stands for all.
+
     Without `with_value` the log-likelihood is 0 and only its gradients are right: a step of the fit needs no more, and
     is spared the logarithm of each probability.
     """
-    given, moved = priors(model), effects(model, directions)
-    with plate("subjects", subjects) as rows:
+    given, moved, block = priors(model), effects(model, directions), drawn(responses)
+    with plate("subjects", subjects, block) as rows:
         theta = numpyro.sample("ability", given.ability)
     with plate("items", items) as columns:
         if columns is not None:
@@ -173,17 +187,20 @@ def response_model(
         b = numpyro.sample("difficulty", _moved(given.difficulty, moved.get("difficulty")))
         of_slope = _moved(given.discrimination, moved.get("discrimination"))
         a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
-    if rows is not None or columns is not None:
-        mesh = None
-    responses, scale = batch_of(responses, (rows, columns), (subjects, items))
-    log_likelihood: Callable
-    arguments: tuple
-    if a is None:
-        log_likelihood, arguments = functools.partial(log_likelihood_1pl, mesh=mesh), (theta, b, responses)
+    of_1pl: Callable
+    of_2pl: Callable
+    of_responses: Any
+    if block is not None:
+        of_responses, scale = block.answers, float(block.number)
+        of_1pl, of_2pl = answers.log_likelihood_1pl, answers.log_likelihood_2pl
     else:
-        log_likelihood, arguments = functools.partial(log_likelihood_2pl, mesh=mesh), (theta, a, b, responses)
+        mesh = mesh if rows is None and columns is None else None
+        of_responses, scale = batch_of(responses, (rows, columns), (subjects, items))
+        of_1pl, of_2pl = (functools.partial(of, mesh=mesh) for of in (log_likelihood_1pl, log_likelihood_2pl))
+    log_likelihood, parameters = (of_1pl, (theta, b)) if a is None else (of_2pl, (theta, a, b))
+    without = functools.partial(without_value, log_likelihood)
     with handlers.scale(scale=scale):
-        value = jax.lax.cond(with_value, log_likelihood, functools.partial(without_value, log_likelihood), *arguments)
+        value = jax.lax.cond(with_value, log_likelihood, without, *parameters, of_responses)
         numpyro.factor("responses", value)
 
 

@@ -9,7 +9,9 @@ from jax import NamedSharding
 
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, local_part, place
 from irtjax.responses.matrix import MISSING
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Values, keep
+from irtjax.svi.answers import Dealt, dealt
 from irtjax.svi.guide import Normal, Start
 from irtjax.svi.model import Directions, Size
 from irtjax.svi.programs import PLACES, Settings
@@ -36,6 +38,15 @@ def responses_on_devices(values: Values, settings: Settings) -> jax.Array:
         return np.pad(found, missing, constant_values=MISSING)
 
     return jax.make_array_from_callback(shape, sharding, part)
+
+
+def answers_on_devices(
+    responses: SparseResponses, batch_subjects: int | None, batch_answers: int | None, seed: int
+) -> Dealt:
+    """Single answers on the device, in blocks of at most so many subjects or answers; None for one block of all."""
+    subject_blocks = 1 if batch_subjects is None else -(-responses.num_subjects // batch_subjects)
+    answer_blocks = 1 if batch_answers is None else -(-responses.num_answers // batch_answers)
+    return jax.tree.map(jnp.asarray, dealt(responses, subject_blocks, answer_blocks, seed))
 
 
 def start_on_devices(start: Start, settings: Settings) -> Start:

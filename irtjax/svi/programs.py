@@ -83,18 +83,27 @@ class AntitheticELBO(Trace_ELBO):
 
 
 class Settings(NamedTuple):
-    """What the programs of a fit depend on: a model by name, or `family_model.ModelOfItems` of other responses."""
+    """What the programs of a fit depend on.
+
+    Attributes:
+        model: by name, or `family_model.ModelOfItems` of other responses.
+        priors: of the model.
+        subjects, items: how many there are, and how many a step takes of a matrix.
+        mesh: of devices.
+        num_answers: where the responses are single answers.
+    """
 
     model: Any
     priors: Callable[[Any], Any]
     subjects: Size
     items: Size
     mesh: jax.sharding.Mesh | None = None
+    num_answers: int | None = None
 
     @property
     def num_responses(self) -> int:
-        """J I."""
-        return self.subjects.number * self.items.number
+        """J I of a matrix, whose missing responses are work too, or N single answers."""
+        return self.subjects.number * self.items.number if self.num_answers is None else self.num_answers
 
 
 class Chunk(NamedTuple):
@@ -119,6 +128,7 @@ class Chunk(NamedTuple):
 def programs(settings: Settings) -> tuple[Callable, Callable]:
     """Jitted `init` and `advance`; made once for each settings, so that a second fit compiles nothing."""
     bound = settings._asdict()
+    del bound["num_answers"]
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.0, b2=MEMORY)  # set by `advance`
     scored = isinstance(settings.model, str)
     of_responses, of_guide = (response_model, guide) if scored else (family_model.response_model, family_model.guide)

@@ -14,11 +14,13 @@ from irtjax.estimation.plan import SLOPE_PRIOR
 from irtjax.fits.regression import regress
 from irtjax.integration.normal_expectations import item_sums, subject_sums
 from irtjax.integration.normal_posterior import Posterior
+from irtjax.kernels.answers import information
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
 from irtjax.processes import fetch
 from irtjax.responses.blocks import Chunks
 from irtjax.responses.values import Responses, Values, counts_of
+from irtjax.svi.answers import Dealt, over_blocks
 from irtjax.svi.directions import Rotation, coefficients
 from irtjax.svi.guide import Normal, Start
 from irtjax.types import Scalar
@@ -40,6 +42,7 @@ def starting_point(
     hyperparameters: dict[str, dist.constraints.Constraint],
     mesh: jax.sharding.Mesh | None = None,
     rotation: Rotation | None = None,
+    answers: Dealt | None = None,
 ) -> Start:
     """Locations by `start`, and scales 1/sqrt(information) there, that of weak priors included.
 
@@ -54,6 +57,7 @@ def starting_point(
             the moments of its locations, others at 0 on the real line that stands for their support.
         mesh: of devices, for the fit by MML.
         rotation: of features of the items; their weights begin where a regression of the locations has them.
+        answers: the responses on the devices, where they are single answers.
     """
     if processes.number() > 1 and mesh is not None:
         mesh = mesh_of(1, mesh.size)  # which the fit of a long test needs
@@ -62,7 +66,11 @@ def starting_point(
     else:
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
-    by_subject, by_difficulty, by_log_slope, pivots = _information(theta, a, b, responses.values, mesh)
+    if answers is None:
+        by_subject, of_items = _information(theta, a, b, responses.values, mesh)
+    else:
+        by_subject, of_items = _information_of_answers(theta, a, b, answers)
+    by_difficulty, by_log_slope, pivots = _about_items(a, of_items)
     located: dict[str, tuple[np.ndarray, np.ndarray]] = {
         "ability": (theta, by_subject),
         "difficulty": (b, by_difficulty),
@@ -173,10 +181,7 @@ def _prox(values: Values) -> tuple[np.ndarray, np.ndarray]:
 def _information(
     theta: np.ndarray, a: np.ndarray, b: np.ndarray, values: Values, mesh: jax.sharding.Mesh | None
 ) -> tuple[np.ndarray, ...]:
-    """Fisher information of the observed responses about each θ (J,), and each b and each log a (I,); the pivots (I,).
-
-    That about log a is for a given logit at the pivot, of which it is independent in the guide of the 2PL.
-    """
+    """Fisher information of the responses about each θ (J,), and Σ w (1, θ, θ²) (3, I) of items, with w = p (1 - p)."""
     num_subjects, num_items = values.shape
     chunks = Chunks(values, mesh)
     slope, intercept = (np.pad(x, (0, chunks.num_items - num_items)) for x in (a, -a * b))
@@ -192,11 +197,35 @@ def _information(
     )
     by_item = fetch(chunks.by_item(sums_of_items, items, posterior)).astype(float)[:num_items]
     by_subject = fetch(chunks.by_subject(sums_of_subjects, items, posterior)).astype(float)[:num_subjects]
-    by_slope, crossed, by_intercept = by_item[:, 0, 0], by_item[:, 0, 1], by_item[:, 1, 1]
+    return by_subject[:, 0, 0], np.stack([by_item[:, 1, 1], by_item[:, 0, 1], by_item[:, 0, 0]])
+
+
+def _information_of_answers(
+    theta: np.ndarray, a: np.ndarray, b: np.ndarray, answers: Dealt
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_information`, of single answers."""
+    by_subject, of_items = np.zeros(len(theta)), np.zeros((3, len(a)))
+    items = a.astype(np.float32), (-a * b).astype(np.float32)
+    for found, subjects in over_blocks(information, theta, items, answers):
+        of_subjects, of_block = fetch(found)
+        if isinstance(subjects, slice):
+            by_subject += of_subjects
+        else:
+            by_subject[subjects[subjects >= 0]] += of_subjects[subjects >= 0]
+        of_items += of_block.T
+    return by_subject, of_items
+
+
+def _about_items(a: np.ndarray, of_items: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Information about each b and each log a (I,), and the pivots (I,), from slopes and Σ w (1, θ, θ²).
+
+    That about log a is for a given logit at the pivot, of which it is independent in the guide of the 2PL.
+    """
+    by_intercept, crossed, by_slope = of_items
     pivots = crossed / np.maximum(by_intercept, LEAST_INFORMATION)
     # a step of log a, the logit at t held, moves slope and intercept by a and -a t
     by_log_slope = a**2 * (by_slope - 2 * pivots * crossed + pivots**2 * by_intercept)
-    return by_subject[:, 0, 0], a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
+    return a**2 * by_intercept, np.maximum(by_log_slope, 0), pivots
 
 
 @functools.partial(jax.jit, static_argnames="mesh")

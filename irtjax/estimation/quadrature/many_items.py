@@ -182,7 +182,7 @@ def _with_common(found: Covariances, information: Product, size: int) -> Covaria
     number = size - num_own
     if not number:
         return found
-    columns = np.stack([information(unit) for unit in np.eye(size)[num_own:]], axis=1)
+    columns = np.stack([information(_unit(size, k)) for k in range(num_own, size)], axis=1)
     cross = np.where(found.known[:, None], columns[:num_own], 0.0)
 
     def apply(x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
@@ -203,6 +203,12 @@ def _with_common(found: Covariances, information: Product, size: int) -> Covaria
 
 def _sparse(entries: np.ndarray, rows: np.ndarray, columns: np.ndarray, size: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((entries, (rows, columns)), (size, size))
+
+
+def _unit(size: int, place: int) -> Float[np.ndarray, " P"]:
+    result = np.zeros(size)
+    result[place] = 1.0
+    return result
 
 
 class _Missing:
