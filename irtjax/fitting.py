@@ -118,20 +118,15 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    whole = _whole(sparse, options, estimator)
-    if sparse is None and not whole and options.get("batch_answers") is not None:
-        sparse = True
-    by_density = sparse is None and not whole
-    responses, found = read(
-        responses, model, options.get("mesh"), sparse=None if by_density else bool(sparse), **choice
-    )
+    wish = _wish(responses, sparse, options, estimator)
+    responses, found = read(responses, model, options.get("mesh"), sparse=wish, **choice)
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    held = _held(responses, sparse, whole, estimator)
+    held = _held(responses, sparse, options, estimator)
     if on_scales(responses):
         result = _fit_scaled(held, found, estimator, options)
     else:
@@ -153,40 +148,49 @@ def fit(
     return result
 
 
-def _whole(sparse: bool | None, options: Mapping[str, Any], estimator: str) -> list[str]:
-    """The options for which a fit goes through the whole matrix.
+def _wish(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> bool | None:
+    """Whether responses are to be read into single answers; None where that goes by how many cells have one.
 
     Raises:
-        InputError: it is to go by single answers at the same time.
+        InputError: a fit by single answers is asked for, and an option that goes through the whole matrix.
     """
     if sparse not in (None, True, False):
         raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
+    whole = _whole(options, estimator)
+    if sparse and whole and not isinstance(responses, SparseResponses):
+        raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
+    return False if whole else sparse
+
+
+def _whole(options: Mapping[str, Any], estimator: str) -> list[str]:
+    """The options for which a fit goes through the whole matrix."""
     whole = [name for name in WHOLE[estimator] if options.get(name) is not None]
     if options.get("dims", 1) > MOST_SHARED:
         whole.append("dims")
     if options.get("integration", "auto") not in ("auto", "nodes"):
         whole.append("integration")
-    if sparse and whole:
-        raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
     return whole
 
 
-def _held(responses: Any, sparse: bool | None, whole: Sequence[str], estimator: str) -> Any:
+def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> Any:
     """The responses as the fit goes through them: cell by cell, or answer by answer.
 
     Raises:
-        InputError: the estimator does not go by single answers of the kind.
+        InputError: SVI of other responses than right and wrong is to go by single answers.
     """
     if estimator == "svi" and on_scales(responses):
         if sparse:
             raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
         return responses.read()
+    whole = _whole(options, estimator)
+    if sparse is None and not whole and options.get("batch_answers") is not None:
+        sparse = True
     if isinstance(responses, SparseResponses):
         return responses if sparse or (sparse is None and not whole) else responses.read()
     if sparse:
         return of_matrix(responses.read())
-    by_density = sparse is None and not whole and isinstance(responses, ResponseMatrix | ScaledResponses)
-    if not by_density or responses.values.size <= LARGE:
+    in_memory = isinstance(responses, ResponseMatrix | ScaledResponses)
+    if sparse is False or whole or not in_memory or responses.values.size <= LARGE:
         return responses
     few = is_sparse(int((np.asarray(responses.values) >= 0).sum()), *responses.values.shape)
     return of_matrix(responses) if few else responses

@@ -122,12 +122,20 @@ def _as_frame(data: Any, columns: Mapping[str, str] | None) -> pd.DataFrame | No
 def as_matrix_or_sparse(
     data: Any, item_ids: Sequence[str] | None = None, columns: Mapping[str, str] | None = None
 ) -> ResponseMatrix | SparseResponses:
-    """As `as_responses`, but sparse responses stay so."""
-    if not isinstance(data, SparseResponses):
+    """As `as_responses`, but what is held by the answer, or read so, stays so.
+
+    Raises:
+        NotScoredError: responses have scales of their own.
+    """
+    names_items = isinstance(data, ResponseMatrix | StoredResponses | SparseResponses | str | os.PathLike)
+    if not names_items and not hasattr(data, "to_pandas") and not isinstance(data, pd.DataFrame):
         return as_responses(data, item_ids, columns)
-    if data.scales is not None:
+    found = as_responses_or_stored(data, columns=columns)
+    if not isinstance(found, SparseResponses):
+        return found.read()
+    if found.scales is not None:
         raise NotScoredError("responses with scales of their own, expected right and wrong answers")
-    return data
+    return found
 
 
 def as_given(data: Any, columns: Mapping[str, str] | None = None, **choice: Any) -> Given:

@@ -174,9 +174,9 @@ def _by_answer(responses: SparseResponses, known: KnownItems) -> tuple[SparseRes
     most = max(max(scale.top for scale in responses.scales) + 1, 2)
     table, has = np.full((len(ids), most), NONE), np.zeros(len(ids), bool)
     for i, (given, scale) in enumerate(zip(responses.scales, chosen.scales, strict=True)):
-        if has_labels := scale.labels is not None:
+        has[i] = scale.labels is not None
+        if has[i]:
             table[i, : given.top + 1] = _places(list(given.labels or ()), scale)[:-1]
-        has[i] = has_labels
     at = has[responses.items]
     answers = np.array(responses.answers)
     answers[at] = table[responses.items[at], answers[at].astype(int)]

@@ -69,9 +69,8 @@ def _means(responses: SparseResponses, items: ItemParameters, mean: float, sd: f
     answers = to_answers(responses.values)
     assert isinstance(answers, SparseAnswers)
     everyone, in_population = np.arange(responses.num_subjects), Population(np.array([mean]), np.array([sd]))
-    if (
-        nodes_for(float((np.abs(items.slope) * sd).max())) is None
-    ):  # there are cliffs, for which nodes are of no equal distance
+    steepest = float((np.abs(items.slope) * sd).max())
+    if nodes_for(steepest) is None:  # as of the whole matrix: no nodes of equal distances are enough
         line = line_nodes(items, int(np.diff(responses.starts).max(initial=0)), mean, sd)
         yield from _on_nodes(items, answers, line.nodes, line.log_weights, everyone)
         return

@@ -109,7 +109,7 @@ def squared_means(
     return np.moveaxis(found, 2, 0)
 
 
-def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I R R"]:
+def products(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers) -> Float[np.ndarray, "Q I T T"]:
     """Products of the statistics and the trials of each item, as the posteriors expect them."""
     answers = answers.with_cells()
     of_cells = answers.matrix().T @ weights
