@@ -590,7 +590,7 @@ def test_an_item_without_a_maximum_leaves_the_errors_of_others(monkeypatch):
     values[25:, 20] = -1  # few answers, all right above an ability and wrong below
     monkeypatch.setattr(node_estimate, "MOST_PARAMETERS", 0)
     with pytest.warns(FitWarning):
-        error = irtjax.fit(matrix(values), "2pl").difficulty_se
+        error = irtjax.fit(matrix(values), "2pl", priors=None).difficulty_se
     assert np.isfinite(error[:20]).all()
 
 

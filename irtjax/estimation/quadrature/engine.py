@@ -137,6 +137,8 @@ class QuadratureEngine:
         with jax.enable_x64(True):
             if phase is Phase.PRIORS:
                 return self._estimate_priors(state)
+            if state.dropped is not None and at_bounds(state.point, state.specification, state.rule.steepest).any():
+                return _with_dropped_prior(state)
             slack = SLACK if later else 1.0
             wider = state.rule.wider(state.grid.nodes.nodes, state.point.counts.observed, slack) if self.adapt else None
             if wider is not None:
@@ -203,6 +205,7 @@ class QuadratureEngine:
             share = empirical_priors.slopes_determined(point.items, gradient, information, estimated)
         settled = change < SETTLED or state.rounds >= MOST_PRIORS or share > CLEARLY
         if settled and share > empirical_priors.DETERMINED:
+            state = state._replace(dropped=estimated)
             estimated = empirical_priors.without_slopes(estimated)
         state = _next_phase(state) if settled else state._replace(rounds=state.rounds + 1)
         return _restart(state._replace(specification=estimated))
@@ -251,6 +254,22 @@ def _towards_anchors(state: State, estimated: Specification) -> tuple[Point, Spe
         return point, estimated
     moved = point._replace(items=items, population=population)
     return moved, following(estimated, point.items, items)
+
+
+def _with_dropped_prior(state: State) -> State:
+    """The state under the prior of slopes that had been dropped, where the likelihood of an item has no maximum.
+
+    On average responses determined slopes, but not all of them. The prior stays as it was estimated last; slopes that
+    have run off begin at its mean.
+    """
+    assert state.dropped is not None
+    items = state.point.items
+    off = at_bounds(state.point, state.specification, state.rule.steepest)
+    mean = np.sinh(np.asarray(state.dropped.prior_mean)[:, :1])
+    slope = np.where(off[:, None], mean, items.slope)
+    intercept = np.where(off, items.intercept * (slope / items.slope)[:, 0], items.intercept)
+    state = state._replace(specification=state.dropped, dropped=None, memory=Memory(), tolerance=LOOSE)
+    return _with_items(state, items._replace(slope=slope, intercept=intercept))
 
 
 def _priors_of(specification: Specification) -> tuple[Phase, ...]:

@@ -33,6 +33,8 @@ class State(NamedTuple):
         ahead: the phases to come; the first is the next.
         released: starting values and specification with asymptotes, where these are held at first; else None.
         tolerance: of the climb.
+        dropped: the specification with the prior of slopes that was estimated and dropped; None where none was, or
+            where it has been taken up again.
         rounds: of the next phase that are done.
         steps: since nodes were laid.
     """
@@ -46,5 +48,6 @@ class State(NamedTuple):
     ahead: tuple[Phase, ...]
     released: tuple[ItemParameters, Specification] | None
     tolerance: float
+    dropped: Specification | None = None
     rounds: int = 0
     steps: int = 0

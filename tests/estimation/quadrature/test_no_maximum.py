@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import matrix
 from scipy.special import expit
-from simulation import by_difficulty, draw
+from simulation import by_difficulty, draw, simulate_model
 
 import irtjax
 from irtjax import FitWarning
@@ -46,6 +46,20 @@ def test_slopes_that_run_off_are_held_and_named(tmp_path, dims, most_iterations)
     fit.save(tmp_path)
     assert json.loads((tmp_path / "fit.json").read_text(), parse_constant=refuse)["status"] == "no finite maximum"
     assert "inf" not in (tmp_path / "items.csv").read_text()
+
+
+def test_a_dropped_prior_is_taken_up_again_where_an_item_runs_off():
+    """Responses determine the slopes of most items, so that their prior is dropped, but not that of the last one."""
+    responses, theta, _ = simulate_model("2pl", 500, 20, seed=3)
+    values = np.concatenate([responses.values, (theta[:, None] > 1).astype(np.int8)], axis=1)
+    values[25:, 20] = -1
+    fit = irtjax.fit(matrix(values[:, :20]))
+    assert fit.details["maximum_likelihood"]
+    fit = irtjax.fit(matrix(values))
+    assert fit.converged
+    assert not fit.details["maximum_likelihood"]
+    assert fit.details["without_maximum"] == []
+    assert 0 < fit.item_columns["discrimination"][20] < 20
 
 
 def test_a_prior_gives_them_a_maximum():
