@@ -64,7 +64,10 @@ class Family(Protocol):
         top: Int[np.ndarray, " I"],
         num_others: int,
     ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, "I L"]]:
-        """Intercepts and others to start from, with slopes of 1."""
+        """Intercepts and others to start from, with slopes of 1.
+
+        Answers to an item are in its column, in any order, 2,000 of them or all: rows need not be subjects.
+        """
 
     def reported(self, slope: AnyArray, intercept: AnyArray, others: AnyArray, top: int) -> dict[str, AnyArray]:
         """Columns of `items.csv` of one item: numbers, out of slopes (D,), intercept and others (L,)."""
