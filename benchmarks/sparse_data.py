@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 import irtjax
-from irtjax.responses.sparse import sorted_answers
+from irtjax.responses.compressed_rows import sorted_answers
 
 SELECTIONS = ("random", "adaptive", "ability")
 POPULARITY = 0.8  # exponent of the power law: the r-th most popular item is asked in proportion to r^-0.8

@@ -20,14 +20,14 @@ from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
 from irtjax.fits import category_text
+from irtjax.fits.cells_or_answers import held_for, wanted
 from irtjax.fits.reading import AUTO, Models, read, read_judged
 from irtjax.fits.result import Fit
-from irtjax.integration.rules import MOST_SHARED
 from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.sparse import LARGE, SparseResponses, is_sparse, of_matrix
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import OnScales, on_scales
 from irtjax.scoring.abilities import item_table
 
@@ -35,7 +35,6 @@ MODELS = TYPES
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
 NAMES = (*MODELS, *OTHERS, AUTO)
 ESTIMATORS = ("mml", "svi")
-WHOLE = {"mml": ("features", "mesh"), "svi": ("batch_items", "mesh")}  # with which fits go through the whole matrix
 
 
 @processes.collective
@@ -120,7 +119,7 @@ def fit(
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
-    wish = _wish(responses, sparse, options, estimator)
+    wish = wanted(responses, sparse, options, estimator)
     responses, found = read(responses, model, options.get("mesh"), sparse=wish, **choice)
     free = None
     if options.get("free_by_group") is not None:
@@ -128,7 +127,7 @@ def fit(
         responses, options["groups"] = free.responses, free.membership
         found = found if isinstance(found, str) else [found[i] for i in free.source]
     options.pop("free_by_group", None)
-    held = _held(responses, sparse, options, estimator)
+    held = held_for(responses, sparse, options, estimator)
     if on_scales(responses):
         result = _fit_scaled(held, found, estimator, options)
     else:
@@ -148,54 +147,6 @@ def fit(
         }
     diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
     return result
-
-
-def _wish(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> bool | None:
-    """Whether responses are to be read into single answers; None where that goes by how many cells have one.
-
-    Raises:
-        InputError: a fit by single answers is asked for, and an option that goes through the whole matrix.
-    """
-    if sparse not in (None, True, False):
-        raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
-    whole = _whole(options, estimator)
-    if sparse and whole and not isinstance(responses, SparseResponses):
-        raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")
-    return False if whole else sparse
-
-
-def _whole(options: Mapping[str, Any], estimator: str) -> list[str]:
-    """The options for which a fit goes through the whole matrix."""
-    whole = [name for name in WHOLE[estimator] if options.get(name) is not None]
-    if options.get("dims", 1) > MOST_SHARED:
-        whole.append("dims")
-    if options.get("integration", "auto") not in ("auto", "nodes"):
-        whole.append("integration")
-    return whole
-
-
-def _held(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> Any:
-    """The responses as the fit goes through them: cell by cell, or answer by answer.
-
-    Raises:
-        InputError: SVI of other responses than right and wrong is to go by single answers.
-    """
-    if estimator == "svi" and on_scales(responses):
-        if sparse:
-            raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
-        return responses.read()
-    whole = _whole(options, estimator)
-    if sparse is None and not whole and options.get("batch_answers") is not None:
-        sparse = True
-    if isinstance(responses, SparseResponses):
-        return responses if sparse or (sparse is None and not whole) else responses.read()
-    if sparse:
-        return of_matrix(responses.read())
-    in_memory = isinstance(responses, ResponseMatrix | ScaledResponses)
-    if sparse is False or whole or not in_memory or responses.values.size <= LARGE:
-        return responses
-    few = is_sparse(int((np.asarray(responses.values) >= 0).sum()), *responses.values.shape)
-    return of_matrix(responses) if few else responses
 
 
 def _with_free_items(

@@ -18,7 +18,8 @@ from irtjax.populations.groups import FittedGroups
 from irtjax.responses.linked_blocks import linked_blocks
 from irtjax.responses.matrix import ResponseMatrix, share_right
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.sparse import SparseResponses, SparseValues
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.stored import StoredValues
 from irtjax.responses.values import counts_of, mine, on_scales
 from irtjax.types import Float, Int

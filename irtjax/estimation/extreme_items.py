@@ -26,7 +26,7 @@ from irtjax.populations.groups import Groups
 from irtjax.populations.kinds import Populations
 from irtjax.populations.latent_regression import LatentRegression
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.sparse import SparseValues
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.values import Values, mine
 from irtjax.types import Bool, Float, Int, Shaped
 

@@ -14,7 +14,7 @@ from irtjax.estimation.problem import Specification, with_ties
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_rule
 from irtjax.populations.groups import FittedGroups, Groups
-from irtjax.responses.sparse import SparseValues
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.values import Values
 from irtjax.types import Bool, Float, Int, Shaped
 

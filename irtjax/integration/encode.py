@@ -8,7 +8,7 @@ from irtjax.integration.sparse_answers import SparseAnswers, sparse_answers
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.sparse import SparseValues
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.values import Values
 from irtjax.types import Float, Int, Shaped
 

@@ -8,7 +8,9 @@ from irtjax.integration.posteriors import expectations
 from irtjax.integration.sparse_posteriors import posteriors_of
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.models import ItemParameters, log_answers
-from irtjax.responses.sparse import SparseResponses, SparseValues, rows_of
+from irtjax.responses.compressed_rows import rows_of
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.types import Float, Int
 
 TOGETHER = 2**20  # answers times nodes

@@ -16,7 +16,7 @@ import scipy.sparse
 from irtjax.integration.nodes import OfPopulation
 from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import ItemModel
-from irtjax.responses.sparse import rows_of
+from irtjax.responses.compressed_rows import rows_of
 from irtjax.types import Float, Int, Shaped
 
 AT_A_TIME = 2**14  # cells

@@ -25,7 +25,8 @@ from irtjax.integration.sparse_grid import BLAS
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import BOUND, Quadrature, rectangular, spacing
-from irtjax.responses.sparse import SparseResponses, SparseValues
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.types import Float, Int
 
 WIDTHS = 0.75  # nodes at most so many of the smallest standard deviation apart that a posterior can have

@@ -85,13 +85,12 @@ def as_responses_or_stored(
 
     Args:
         data: as of `as_responses`.
-        mesh: of the devices that are to work; with one, answers are held in a matrix unless asked otherwise.
+        mesh: of the devices that are to work.
         columns: of a long table, as of `read_responses`.
         sparse: whether to hold single answers, as of `read_responses`.
         repeats: as of `read_responses`.
         **choice: of a path, also the `metric` and the `filter` of `read_responses`.
     """
-    sparse = False if sparse is None and mesh is not None else sparse
     if isinstance(data, StoredResponses | SparseResponses):
         return data
     if isinstance(data, str | os.PathLike):

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from irtjax.responses.sparse import SparseValues
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.types import Int, Shaped
 
 AT_A_TIME = 2**24  # cells

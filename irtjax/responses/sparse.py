@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_sound_ids, require_unique
+from irtjax.responses.compressed_rows import rows_of, sorted_answers
+from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_unique
 from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.responses.sparse_scales import SparseScales
-from irtjax.types import Bool, Int, Shaped
+from irtjax.responses.sparse_values import SparseValues
+from irtjax.responses.triples import in_rows
+from irtjax.types import Int, Shaped
 
-REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
 MOST_DENSE = 2**33  # bytes of a matrix that is made of the answers
 FEW, LARGE = 0.1, 2**22  # share of cells with an answer, below which a matrix of more cells is held by the answer
 
@@ -110,42 +111,8 @@ class SparseResponses(SparseScales):
             InputError: arrays of different lengths, a position that is none, a second answer that is refused, or an
                 answer that is not right or wrong; names subject and item.
         """
-        if repeats not in REPEATS:
-            raise InputError(f"`repeats` {repeats!r}, expected one of {', '.join(REPEATS)}")
-        for what, ids in (("subject", subject_ids), ("item", item_ids)):
-            require_sound_ids(ids, what)
-        subjects, items, answers = (np.asarray(leaf).ravel() for leaf in (subjects, items, answers))
-        if not len(subjects) == len(items) == len(answers):
-            raise InputError(f"{len(subjects):,} subjects, {len(items):,} items and {len(answers):,} answers")
-        for what, at, ids in (("subjects", subjects, subject_ids), ("items", items, item_ids)):
-            if at.dtype.kind not in "iu":
-                raise InputError(f"`{what}` are of type {at.dtype}, expected positions in the ids")
-            if len(at) and not (at.min() >= 0 and at.max() < len(ids)):
-                raise InputError(f"`{what}` are from {at.min()} to {at.max()}, expected 0 to {len(ids) - 1:,}")
-        if answers.dtype.kind not in "biuf":
-            raise InputError(f"answers of type {answers.dtype}, expected numbers")
-        there = ~(answers < 0) & (answers == answers) if answers.dtype.kind in "if" else np.ones(len(answers), bool)
-        if not there.all():
-            broken = answers[~there]
-            broken = broken[(broken != MISSING) & (broken == broken)]
-            if broken.size:
-                raise NotScoredError(f"answer {broken[0]:g}, expected 0, 1 or -1 (missing)")
-            subjects, items, answers = subjects[there], items[there], answers[there]
-        if not len(answers):
-            raise InputError("there is no answer")
-        starts, items, answers = sorted_answers(subjects, items, answers, (len(subject_ids), len(item_ids)))
-        again = answered_again(starts, items)
-        if again.any():
-            first = int(np.flatnonzero(again)[0])
-            if repeats == "refuse":
-                j = int(np.searchsorted(starts, first, side="right")) - 1
-                raise InputError(
-                    f"subject {str(subject_ids[j])!r} answered item {str(item_ids[items[first]])!r} more than once "
-                    f"({int(again.sum()):,} such answers): take the last (`repeats='last'`), or count them "
-                    "(`model='binomial'`)"
-                )
-            starts, items, answers = kept_answers(starts, items, answers, ~np.append(again[1:], False))
-        return cls(starts, items, answers, subject_ids, item_ids)
+        checked = in_rows(subjects, items, answers, subject_ids, item_ids, repeats)
+        return cls(*checked, subject_ids, item_ids)
 
     @classmethod
     def from_scipy(
@@ -211,7 +178,7 @@ class SparseResponses(SparseScales):
         return np.repeat(np.arange(self.num_subjects, dtype=np.int32), np.diff(self.starts))
 
     @functools.cached_property
-    def values(self) -> "SparseValues":
+    def values(self) -> SparseValues:
         """Read like an array (J, I): blocks of it are made when they are asked for."""
         return SparseValues(self)
 
@@ -299,53 +266,6 @@ class SparseResponses(SparseScales):
         return self if there.all() else self.choose_subjects(there)
 
 
-class SparseValues:
-    """Responses as a matrix (J, I) that is never whole: `values[subjects, items]`, both of them slices, is an array.
-
-    Attributes:
-        responses: the answers.
-        shape: J and I.
-        size: J times I.
-        dtype: of the answers.
-    """
-
-    def __init__(self, responses: SparseResponses) -> None:
-        self.responses, self.shape = responses, (responses.num_subjects, responses.num_items)
-        self.size, self.dtype = self.shape[0] * self.shape[1], np.asarray(responses.answers).dtype
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        """Not all at once.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
-
-    def __getitem__(self, at: tuple[slice, slice]) -> Shaped[np.ndarray, "_ _"]:
-        if not isinstance(at, tuple) or not all(isinstance(one, slice) and one.step is None for one in at):
-            raise InputError("this needs the whole matrix of responses: give it `responses.read()`")
-        subjects, items = (range(*one.indices(size)) for one, size in zip(at, self.shape, strict=True))
-        own = self.responses
-        part = slice(int(own.starts[subjects.start]), int(own.starts[max(subjects.stop, subjects.start)]))
-        columns, answers = own.items[part], own.answers[part]
-        rows = np.repeat(
-            np.arange(len(subjects)), np.diff(own.starts[subjects.start : subjects.start + len(subjects) + 1])
-        )
-        result = np.full((len(subjects), len(items)), MISSING, self.dtype)
-        here = (columns >= items.start) & (columns < items.stop)
-        result[rows[here], columns[here] - items.start] = answers[here]
-        return result
-
-    def counts(self, axis: int) -> tuple[Shaped[np.ndarray, " N"], Int[np.ndarray, " N"]]:
-        """As `SparseResponses.counts`."""
-        return self.responses.counts(axis)
-
-    def observed(self, chosen: Bool[np.ndarray, " I"]) -> Any:
-        """Which of some items each subject answered: 1, in an array of SciPy (J, chosen)."""
-        own = self.responses.choose_items(chosen)
-        return scipy.sparse.csr_array((np.ones(own.num_answers), own.items, own.starts), own.values.shape)
-
-
 def is_sparse(num_answers: int, num_subjects: int, num_items: int) -> bool:
     """Whether so many answers are better held one by one than in a matrix, most of whose cells would be missing.
 
@@ -365,61 +285,6 @@ def of_matrix(responses: ResponseMatrix | ScaledResponses) -> SparseResponses:
     if isinstance(responses, ScaledResponses):
         own = responses.scales, None if responses.trials is None else responses.trials[there], responses.averaged
     return SparseResponses(starts, items, values[there], responses.subject_ids, responses.item_ids, *own)
-
-
-def sorted_answers(
-    subjects: Int[np.ndarray, " N"],
-    items: Int[np.ndarray, " N"],
-    answers: Shaped[np.ndarray, " N"],
-    shape: tuple[int, int],
-) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
-    """Answers subject by subject, items in their order; of one cell in the order in which they came.
-
-    Two passes of counting, first by item and then by subject, as SciPy turns sparse arrays: no comparisons.
-    """
-    by_item = in_order(items, shape[1])
-    order = by_item[in_order(subjects[by_item], shape[0])]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(subjects, minlength=shape[0]))])
-    return starts, items[order].astype(np.int32, copy=False), answers[order]
-
-
-def in_order(keys: Int[np.ndarray, " N"], size: int) -> Int[np.ndarray, " N"]:
-    """The stable order by keys from 0 to `size` - 1, by counting."""
-    if not len(keys):
-        return np.zeros(0, np.int32)
-    number = np.int32 if len(keys) < 2**31 else np.int64
-    ends = np.arange(len(keys) + 1, dtype=number)
-    rows = scipy.sparse.csr_array(
-        (np.empty(len(keys), np.int8), keys.astype(number, copy=False), ends), (len(keys), size)
-    )
-    return rows.tocsc().indices
-
-
-def rows_of(
-    starts: Int[np.ndarray, " ends"], rows: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " _"], Int[np.ndarray, " N"]]:
-    """Where the answers of some subjects begin when they are put side by side, and where each of these was before."""
-    lengths = starts[rows + 1] - starts[rows]
-    begin = np.concatenate([[0], np.cumsum(lengths)])
-    return begin, np.repeat(starts[rows] - begin[:-1], lengths) + np.arange(begin[-1])
-
-
-def answered_again(starts: Int[np.ndarray, " ends"], items: Int[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
-    """Whether the subject answered the item in the entry before."""
-    again = np.zeros(len(items), bool)
-    np.equal(items[1:], items[:-1], out=again[1:])
-    again[starts[:-1][starts[:-1] < len(items)]] = False
-    return again
-
-
-def kept_answers(
-    starts: Int[np.ndarray, " ends"],
-    items: Int[np.ndarray, " N"],
-    answers: Shaped[np.ndarray, " N"],
-    kept: Bool[np.ndarray, " N"],
-) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " n"], Shaped[np.ndarray, " n"]]:
-    """Some of the answers, in compressed rows as all of them are."""
-    return np.concatenate([[0], np.cumsum(kept)])[starts], items[kept], answers[kept]
 
 
 def _require_scored(

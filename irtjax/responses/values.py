@@ -8,7 +8,8 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, counts
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.sparse import SparseResponses, SparseValues
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.stored import ALL, StoredResponses, StoredValues
 from irtjax.types import Int
 

@@ -14,7 +14,8 @@ import numpyro
 import scipy.sparse
 
 from irtjax.kernels.answers import Answers, Rows, answers_at_once
-from irtjax.responses.sparse import SparseResponses, rows_of
+from irtjax.responses.compressed_rows import rows_of
+from irtjax.responses.sparse import SparseResponses
 from irtjax.types import AnyArray, Float, Int
 
 WIDTHS = tuple(2**power for power in range(2, 9))  # of rows of answers

@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
     ("responses", "flags"),
     [
         ("short.npz", ["--model=2pl"]),
+        ("short.npz", ["--model=2pl", "--sparse=true"]),
         ("short.npz", ["--model=1pl", "--groups={folder}/groups.csv:group"]),
         ("short.npz", ["--model=2pl", "--covariates={folder}/groups.csv:group"]),
         ("short.parquet", ["--model=3pl"]),

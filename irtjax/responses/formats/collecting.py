@@ -11,9 +11,10 @@ import pyarrow
 import pyarrow.compute
 
 from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.compressed_rows import answered_again, in_order, kept_answers
 from irtjax.responses.formats.answers import Answer
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, matrix_of, require_sound_ids
-from irtjax.responses.sparse import SparseResponses, answered_again, in_order, is_sparse, kept_answers
+from irtjax.responses.sparse import SparseResponses, is_sparse
 from irtjax.storage.sources import naming, shown
 from irtjax.types import Bool, Int
 
