@@ -1,6 +1,7 @@
-r"""Against py-irt and girth: time, memory and error of the difficulties on the same simulated answers and cores.
+r"""Against py-irt, girth and PyPI's mirt: time, memory and error of the difficulties on the same simulated answers.
 
   python -m benchmarks.versus_pyirt --num_subjects=1000 --num_items=10000
+  python -m benchmarks.versus_pyirt --num_subjects=100000 --num_items=2000 --answers=20 --rivals=pyirt,mirt
 
 Each contestant runs in a process of its own, the rivals in virtual environments of their own, which are made on first
 use (6 GB of disk, two minutes). Prints a table and py-irt's time in units of irtjax's, measured in the same run.
@@ -10,6 +11,7 @@ for 1000 × 10,000 expect 20 minutes for each kind of priors.
 
 import dataclasses
 import datetime
+import itertools
 import json
 import sys
 import tempfile
@@ -19,23 +21,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import flags
 
-from benchmarks import contestants
+from benchmarks import contestants, sparse_data
 from benchmarks.contestants import say
 from experiments.common import app
-from irtjax import ResponseMatrix, write_responses
+from irtjax import ResponseMatrix, SparseResponses, write_responses
 from irtjax.errors import InputError
+from irtjax.responses.sparse import of_matrix
 from irtjax.storage.files import whole_file, writable_directory
 from irtjax.svi.fit import PRIORS
 
-REQUIREMENTS = {"pyirt": "py-irt==0.7.1", "girth": "girth==0.8.0"}
+REQUIREMENTS = {"pyirt": "py-irt==0.7.1", "girth": "girth==0.8.0", "mirt": "mirt==1.2.0"}
 TOLERANCE = 1.05  # of the smallest RMSE: an earlier end of py-irt's training that is as good as its best
 
 _NUM_SUBJECTS = flags.DEFINE_integer("num_subjects", 1000, "J", lower_bound=2)
 _NUM_ITEMS = flags.DEFINE_integer("num_items", 10_000, "I", lower_bound=2)
+_ANSWERS = flags.DEFINE_integer(
+    "answers", None, "of each subject, drawn by the popularity of items, a power law; all by default", lower_bound=2
+)
 _PYIRT_EPOCHS = flags.DEFINE_integer("pyirt_epochs", 2000, "epochs of py-irt; 2000 is its default", lower_bound=1)
 _PRIORS = flags.DEFINE_list("priors", list(PRIORS), "priors of py-irt and of irtjax's svi")
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the data and of the fits", lower_bound=0, upper_bound=2**31 - 1)
-_RIVALS = flags.DEFINE_list("rivals", list(REQUIREMENTS), "who to run beside irtjax")
+_RIVALS = flags.DEFINE_list("rivals", ["pyirt", "girth"], "who to run beside irtjax")
 _GIRTH_ITEMS = flags.DEFINE_integer(
     "girth_items",
     500,
@@ -57,11 +63,12 @@ class Simulation:
 
     theta: np.ndarray
     b: np.ndarray
-    values: np.ndarray
+    responses: ResponseMatrix | SparseResponses
 
     def first(self, num_items: int) -> "Simulation":
         """The same subjects on the first items."""
-        return Simulation(self.theta, self.b[:num_items], self.values[:, :num_items])
+        chosen = np.arange(min(num_items, self.b.size))
+        return Simulation(self.theta, self.b[chosen], self.responses.choose_items(chosen))
 
 
 class Row(NamedTuple):
@@ -86,27 +93,33 @@ class Row(NamedTuple):
 
 
 def simulate(num_subjects: int, num_items: int, seed: int) -> Simulation:
-    """Draws abilities, difficulties and answers."""
+    """Draws abilities, difficulties and answers: all, or as many of each subject as `--answers` says."""
+    if _ANSWERS.value is not None:
+        drawn = sparse_data.simulate(num_subjects, num_items, _ANSWERS.value, "random", "1pl", seed)
+        return Simulation(drawn.theta, drawn.b, drawn.responses)
     rng = np.random.default_rng(seed)
     theta, b = rng.normal(size=num_subjects), rng.normal(size=num_items)
     values = np.empty((num_subjects, num_items), np.int8)
     for row, ability in zip(values, theta, strict=True):
         row[:] = rng.random(num_items) < 1 / (1 + np.exp(b - ability))
-    return Simulation(theta, b, values)
+    subjects, items = (np.arange(size).astype(str) for size in values.shape)
+    return Simulation(theta, b, ResponseMatrix(values, subjects, items))
 
 
-def write_npz(simulation: Simulation, path: Path) -> None:
-    """Writes the answers for irtjax and girth."""
-    ids = (np.arange(size).astype(str) for size in simulation.values.shape)
-    write_responses(ResponseMatrix(simulation.values, *ids), path)
+def write_npz(simulation: Simulation, path: Path, *, whole: bool = False) -> None:
+    """Writes the answers for irtjax, girth and mirt; with `whole` the whole matrix of few answers each."""
+    write_responses(simulation.responses.read() if whole else simulation.responses, path)
 
 
 def write_json_lines(simulation: Simulation, path: Path) -> None:
     """Writes the answers for py-irt."""
-    item_ids = [str(i) for i in range(simulation.b.size)]
+    responses = simulation.responses
+    sparse = responses if isinstance(responses, SparseResponses) else of_matrix(responses)
+    items, answers = sparse.items.tolist(), sparse.answers.tolist()
     with path.open("w") as file:
-        for j, row in enumerate(simulation.values.tolist()):
-            file.write(json.dumps({"subject_id": str(j), "responses": dict(zip(item_ids, row, strict=True))}) + "\n")
+        for j, (begin, end) in enumerate(itertools.pairwise(sparse.starts.tolist())):
+            given = dict(zip(map(str, items[begin:end]), answers[begin:end], strict=True))
+            file.write(json.dumps({"subject_id": str(j), "responses": given}) + "\n")
 
 
 def errors(simulation: Simulation, difficulty: np.ndarray, mean_ability: float) -> tuple[float, float]:
@@ -114,6 +127,14 @@ def errors(simulation: Simulation, difficulty: np.ndarray, mean_ability: float) 
     error = difficulty - simulation.b
     by_ability = error - mean_ability + simulation.theta.mean()
     return float(error.std()), float(np.sqrt(np.mean(by_ability**2)))
+
+
+def _difficulties(run: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Those of a run, and its mean ability; of the 2PL -intercept / slope, the mean being 0."""
+    slope = np.array(run.get("items", {}).get("slope", [1.0]))
+    if np.ptp(slope) > 0:
+        return -np.array(run["items"]["intercept"]) / slope, 0.0
+    return np.array(run["difficulty"]), run["mean_ability"]
 
 
 def measure(
@@ -131,14 +152,14 @@ def measure(
     Returns:
         One row per fit, or one with the error, and the versions of the contestant's packages.
     """
-    say(f"{name}: {' × '.join(f'{size:,}' for size in simulation.values.shape)}")
+    say(f"{name}: {simulation.responses}")
     num_items = simulation.b.size
     found = contestants.run(name, python, settings)
     if "error" in found:
         return [Row(name, "", num_items, error=found["error"])], {}
     rows = []
     for run in found["runs"]:
-        rmse, rmse_by_ability = errors(simulation, np.array(run["difficulty"]), run["mean_ability"])
+        rmse, rmse_by_ability = errors(simulation, *_difficulties(run))
         row = Row(
             contestant=name,
             label=run["label"],
@@ -232,6 +253,12 @@ def compete(folder: Path) -> tuple[list[Row], list[Row], dict[str, str]]:
                 reference = f"irtjax mml of {part.b.size:,} items"
                 rows += run(reference, sys.executable, settings | {"options": options}, part)
             rows += run("girth", python, settings, part, reference)
+        elif rival == "mirt":
+            write_npz(simulation, whole := folder / "whole.npz", whole=True)
+            ours = {"model": "2pl", "estimator": "mml"}
+            rows += run("irtjax mml of the 2PL", sys.executable, {"responses": str(npz), "options": ours}, simulation)
+            settings = {"responses": str(whole), "model": "2pl", "options": {"compute_standard_errors": False}}
+            rows += run("mirt of the 2PL", python, settings, simulation, "irtjax mml of the 2PL")
         else:
             write_json_lines(simulation, json_lines)
             for priors in _PRIORS.value:
@@ -255,7 +282,8 @@ def main() -> None:
     except InputError as error:
         sys.exit(f"error: {error}")
     cores = contestants.cpu_cores()
-    print(f"{_NUM_SUBJECTS.value:,} subjects × {_NUM_ITEMS.value:,} items, seed {_SEED.value}, {cores} CPU cores")
+    few = "" if _ANSWERS.value is None else f", {_ANSWERS.value} answers of each subject"
+    print(f"{_NUM_SUBJECTS.value:,} subjects × {_NUM_ITEMS.value:,} items{few}, seed {_SEED.value}, {cores} CPU cores")
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(table(rows))
     rival = best(looks)
