@@ -18,8 +18,9 @@ from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification
 from irtjax.integration.e_step import e_step
 from irtjax.integration.encode import to_answers
-from irtjax.integration.posteriors import LEAST_PROBABILITY, posteriors
+from irtjax.integration.posteriors import LEAST_PROBABILITY
 from irtjax.integration.rules import SharedNodes
+from irtjax.integration.sparse_posteriors import posteriors_of
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.populations.groups import Groups
@@ -159,32 +160,30 @@ def marginal(
     of_subjects: Shaped[np.ndarray, "J ..."] | None = None,
 ) -> Float[np.ndarray, " J"]:
     """Marginal log-likelihoods (J,) of all subjects, of which each process has some; arguments as above."""
-    if isinstance(population, LatentRegression) or isinstance(values, SparseValues):
-        return processes.gather(_marginal_on_nodes(items, values, population, of_subjects))
-    log_likelihoods, values = np.empty(values.shape[0]), np.asarray(values)
+    if isinstance(population, LatentRegression):
+        return processes.gather(_by_covariates(items, values, population, of_subjects))
+    log_likelihoods = np.empty(values.shape[0])
+    cells = values if isinstance(values, SparseValues) else np.asarray(values)
     if isinstance(population, Groups):
         some = [(population.of(group), np.flatnonzero(of_subjects == group)) for group in range(len(population.mean))]
     else:
-        some = [(population, np.arange(len(values)))]
+        some = [(population, np.arange(values.shape[0]))]
     for one, rows in some:
-        for part in posteriors(items, values[rows], *one):
+        own = cells.responses.choose_subjects(rows).values if isinstance(cells, SparseValues) else cells[rows]
+        for part in posteriors_of(items, own, *one):
             log_likelihoods[rows[part.rows]] = part.log_likelihood
     return processes.gather(log_likelihoods)
 
 
-def _marginal_on_nodes(
-    items: ItemParameters, values: Values, population: Populations, of_subjects: Shaped[np.ndarray, "J ..."] | None
+def _by_covariates(
+    items: ItemParameters, values: Values, population: LatentRegression, predictors: Shaped[np.ndarray, "J C"] | None
 ) -> Float[np.ndarray, " J"]:
-    """The same of this process's subjects, on nodes that all of them share."""
-    if isinstance(population, LatentRegression):
-        answers = to_answers(values, predictors=of_subjects)
-    else:
-        answers = to_answers(values, member=of_subjects)
-    number = -(-values.shape[0] // AT_ONCE) if isinstance(values, SparseValues) else 1
+    """The same of this process's subjects where each has a mean of its own, on nodes that all of them share."""
+    answers, number = to_answers(values, predictors=predictors), -(-values.shape[0] // AT_ONCE)
     found = []
     with jax.enable_x64(True), processes.alone():
-        for part in np.array_split(np.arange(values.shape[0]), number):
-            some = answers if number == 1 else answers.rows(part)
+        for part in np.array_split(np.arange(values.shape[0]), number if isinstance(values, SparseValues) else 1):
+            some = answers.rows(part) if isinstance(values, SparseValues) else answers
             found.append(e_step(items, population, some, FINE.lay_out(items, population, some)).log_likelihoods)
     return np.concatenate(found)
 

@@ -16,7 +16,7 @@ from irtjax.integration.sparse_grid import BLAS
 from irtjax.types import Float, Int
 
 TABLE = 2**24  # scores of cells at nodes that are held at once
-WEIGHTS = 2**21  # posterior weights of the subjects that are taken at once
+WEIGHTS = 2**26  # posterior weights of the subjects that are taken at once: 0.5 GB
 CHUNK = 2**19  # scores of answers at nodes that a thread holds
 SPREAD = 1.5  # how much longer the longest of some subjects may be who are taken together
 
