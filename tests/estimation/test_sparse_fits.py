@@ -118,25 +118,21 @@ def test_an_item_that_nobody_answered_is_named(responses):
         irtjax.fit(more)
 
 
-@pytest.mark.parametrize("case", ["2pl", "rasch", "groups", "covariates", "anchors"])
-def test_errors_of_many_items_are_those_of_a_matrix_of_all(adaptive, case, monkeypatch):
+@pytest.mark.parametrize("case", ["2pl", "rasch", "3pl", "groups", "covariates"])
+def test_errors_of_each_item_are_those_of_the_matrix(adaptive, case, monkeypatch):
     sparse, theta = adaptive
-    anchors = irtjax.fit(sparse).items().iloc[[0, 5, 9]] if CASES[case].get("anchors") else None
-    given = options(case, theta, anchors)
+    given = options(case, theta, None)
     exact = irtjax.fit(sparse, **given)
     monkeypatch.setattr(finish, "MOST_PARAMETERS", 1)
-    many = irtjax.fit(sparse, **given)
-    assert many.details["standard_errors"] == "each item, and what items share"
-    np.testing.assert_allclose(
-        many.details["distance_from_maximum"], exact.details["distance_from_maximum"], rtol=0.05, atol=1e-6
-    )
-    for name, column in exact.item_columns.items():
-        if name.endswith("_se"):
-            np.testing.assert_allclose(many.item_columns[name], column, rtol=0.03, err_msg=name)
+    dense, each = (irtjax.fit(sparse, sparse=by_answer, **given) for by_answer in (False, True))
+    assert each.details["standard_errors"] == dense.details["standard_errors"] == "each item"
+    same(dense, each)
     if "groups" in given:
-        np.testing.assert_allclose(many.groups()["sd_se"], exact.groups()["sd_se"], rtol=1e-3)
+        for name in ("mean_se", "sd_se"):
+            np.testing.assert_allclose(each.groups()[name], exact.groups()[name], rtol=1e-4)
     if "covariates" in given:
-        np.testing.assert_allclose(many.covariates()["coefficient_se"], exact.covariates()["coefficient_se"], rtol=1e-3)
+        error = "coefficient_se"
+        np.testing.assert_allclose(each.covariates()[error], exact.covariates()[error], rtol=1e-4)
 
 
 def test_what_is_chosen_and_told(responses, monkeypatch):

@@ -10,7 +10,7 @@ from irtjax import processes
 from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
-from irtjax.estimation.quadrature import group_information, many_items, observed_information, sparse_moments
+from irtjax.estimation.quadrature import common_parameters, group_information, observed_information, sparse_moments
 from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.complete_data import Part
 from irtjax.estimation.quadrature.state import State
@@ -119,33 +119,21 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         return _Errors(covariances, "all parameters", float(distance), of_groups=of_groups, joint=joint)
     if state.rule.moves_with_posterior:
         return _Errors(none)
-    if isinstance(state.answers, SparseAnswers):
-        return _of_many_items(state, placed, finite, off)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
-    return _Errors(covariances, "each item")
+    several, of_groups = finite.num_groups > 1 or finite.num_predictors > 0, None
+    few = state.answers.num_subjects * len(placed.nodes.nodes) <= MOST_WEIGHTS
+    if several and few and isinstance(state.answers, SparseAnswers):
+        parts = list(_parts(state, placed))
+        of_common = common_parameters.covariances(items, population, parts, finite)
+        between = functools.partial(_between, of_common, first=layout(finite).num_own)
+        of_groups = group_information.covariances(between, items, finite)
+    return _Errors(covariances, "each item", of_groups=of_groups)
 
 
-def _of_many_items(state: State, placed: SparseGrid, finite: Specification, off: Bool[np.ndarray, " P"]) -> _Errors:
-    """Errors of sparse responses with too many parameters for a matrix of all."""
-    (items, population, _, gradient, *_), none = state.point, _unknown(finite)
-    if state.answers.num_subjects * len(placed.nodes.nodes) > MOST_WEIGHTS:
-        return _Errors(
-            observed_information.each_item_covariances(items, population, _parts(state, placed), finite), "each item"
-        )
-    found = many_items.covariances_of(items, population, list(_parts(state, placed)), finite)
-    if found is None:
-        return _Errors(none, identified=False)
-    size = found.root.shape[1]
-    none[:, :size, :size] = found.of_items()
-    none[:, size:], none[:, :, size:] = 0.0, 0.0
-    several = finite.num_groups > 1 or finite.num_predictors > 0
-    of_groups = group_information.covariances(found.between, items, finite) if several else None
-    distance = float(np.sqrt(max(found.squared_length(gradient[~off]), 0.0)))
-    return _Errors(none, "each item, and what items share", distance, of_groups=of_groups)
-
-
-def _between(covariance: Float[np.ndarray, "P P"], places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n n"]:
-    return covariance[np.ix_(places, places)]
+def _between(
+    covariance: Float[np.ndarray, "P P"], places: Int[np.ndarray, " n"], first: int = 0
+) -> Float[np.ndarray, "n n"]:
+    return covariance[np.ix_(places - first, places - first)]
 
 
 def _parts(state: State, placed: SparseGrid) -> Iterator[Part]:
