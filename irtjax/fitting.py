@@ -11,6 +11,7 @@ import pandas as pd
 from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
+from irtjax.estimation.cells_or_answers import held_for, wanted
 from irtjax.estimation.facets import fit_facets
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.free_items import FreeItems, as_kinds, with_free_items
@@ -20,7 +21,6 @@ from irtjax.estimation.mml import fit_mml
 from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
 from irtjax.fits import category_text
-from irtjax.fits.cells_or_answers import held_for, wanted
 from irtjax.fits.reading import AUTO, Models, read, read_judged
 from irtjax.fits.result import Fit
 from irtjax.item_models.listing import MODELS as OTHERS

@@ -146,7 +146,7 @@ def test_what_is_chosen_and_told(responses, monkeypatch):
     assert "answers in " in fit.summary()
     assert "answer by answer" in repr(fit)
     assert "answer by answer" not in repr(irtjax.fit(whole))
-    monkeypatch.setattr("irtjax.fits.cells_or_answers.LARGE", 100)
+    monkeypatch.setattr("irtjax.estimation.cells_or_answers.LARGE", 100)
     monkeypatch.setattr("irtjax.responses.sparse.LARGE", 100)
     monkeypatch.setattr("irtjax.responses.sparse.FEW", 0.2)
     fit = irtjax.fit(whole)

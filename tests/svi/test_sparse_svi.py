@@ -11,7 +11,8 @@ from numpyro.infer.util import log_density
 from simulation import draw, simulate
 
 import irtjax
-from irtjax import InputError, fitting, processes
+from irtjax import InputError, processes
+from irtjax.estimation.cells_or_answers import held_for
 from irtjax.kernels import answers as of_answers
 from irtjax.kernels import likelihood
 from irtjax.kernels.sharding import mesh_of
@@ -121,7 +122,7 @@ def test_a_fit_is_that_of_the_matrix():
         irtjax.fit(responses, "1pl", "svi", priors="vague", start="proportions", sparse=sparse)
         for sparse in (True, False)
     )
-    assert isinstance(found.responses, irtjax.ResponseMatrix)
+    assert found.responses == of_matrix(responses)
     assert found.details["num_answers"] == (responses.values >= 0).sum()
     agree(found, expected)
 
@@ -192,9 +193,9 @@ def test_large_matrices_with_few_answers_are_fitted_by_the_answer():
     values[np.arange(3000), np.arange(3000) % 1500] = 1
     names = (np.char.mod(f"{kind}%d", np.arange(size)) for kind, size in zip("si", values.shape, strict=True))
     responses = irtjax.ResponseMatrix(values, *names)
-    assert isinstance(fitting._held(responses, None, {}, "svi"), SparseResponses)
-    assert fitting._held(responses, None, {"batch_items": 10}, "svi") is responses
-    assert fitting._held(responses, False, {}, "svi") is responses
+    assert isinstance(held_for(responses, None, {}, "svi"), SparseResponses)
+    assert held_for(responses, None, {"batch_items": 10}, "svi") is responses
+    assert held_for(responses, False, {}, "svi") is responses
 
 
 def test_bad_requests_are_named(monkeypatch):

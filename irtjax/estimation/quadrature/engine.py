@@ -267,7 +267,8 @@ def _with_dropped_prior(state: State) -> State:
     off = at_bounds(state.point, state.specification, state.rule.steepest)
     mean = np.sinh(np.asarray(state.dropped.prior_mean)[:, :1])
     slope = np.where(off[:, None], mean, items.slope)
-    intercept = np.where(off, items.intercept * (slope / items.slope)[:, 0], items.intercept)
+    intercept = np.array(items.intercept)
+    intercept[off] *= (slope[off] / np.asarray(items.slope)[off])[:, 0]  # difficulties stay
     state = state._replace(specification=state.dropped, dropped=None, memory=Memory(), tolerance=LOOSE)
     return _with_items(state, items._replace(slope=slope, intercept=intercept))
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_e_step import shared_out, threads
-from irtjax.integration.sparse_grid import BLAS
 from irtjax.types import Float, Int
 
 TABLE = 2**24  # scores of cells at nodes that are held at once
@@ -141,11 +140,16 @@ def covariances(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers, score
     if rows.of_populations is not None:
         of_subjects = np.asarray(answers.of_population(len(rows.of_populations)), float)
         shared = of_subjects, rows.of_populations
-    result = np.zeros((scores.size + 1,) * 2)  # the last of which is for what an item does not have
-    with BLAS.limit(limits=1, user_api="blas"):  # products of small matrices: threads would wait for each other
-        for some in _alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))):
-            result += _of_subjects(len(result), some, weights, answers, table, shared)
-    return result[:-1, :-1]
+    size = scores.size + 1  # the last of which is for what an item does not have
+    parts = list(_alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))))
+
+    def some(of_parts: range) -> Float[np.ndarray, "P P"]:
+        result = np.zeros((size, size))
+        for number in of_parts:
+            result += _of_subjects(size, parts[number], weights, answers, table, shared)
+        return result
+
+    return sum(shared_out(some, len(parts), threads(weights.size)))[:-1, :-1]
 
 
 class _Table(NamedTuple):
