@@ -23,7 +23,7 @@ from experiments.reports import item_fit as report
 from irtjax import InputError
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.reading import AUTO, read
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales
 from irtjax.storage.files import whole_results
 
 _FIT = define_path("fit", "folder of a saved fit, or its fit.npz", required=True)
@@ -65,7 +65,7 @@ def main() -> None:
 
 def _read(path: str, fit: irtjax.Fit) -> Any:
     """Responses of the kind that the fit is of."""
-    if not isinstance(fit.responses, ScaledResponses):
+    if not on_scales(fit.responses):
         return response_files.read(path)
     models = set(fit.item_models)
     model = models.pop() if len(models) == 1 else AUTO

@@ -11,8 +11,8 @@ from irtjax.arguments import whole_number
 from irtjax.auditing.ranking import places
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import whole
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales, whole
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Float
 
@@ -48,13 +48,14 @@ def paired(responses: Any, subjects: Sequence[str] | None = None, *, most: int =
     if len(at) > whole_number("most", most, 2):
         pairs = len(at) * (len(at) - 1) // 2
         raise InputError(f"{len(at):,} subjects make {pairs:,} pairs: name the `subjects`, or raise `most` ({most})")
-    right_wrong = not isinstance(given, ScaledResponses)
-    if isinstance(given, ScaledResponses):
-        values = given.worths()[at]
-    else:
-        values = np.asarray(whole(given).values, float)[at]
+    names, right_wrong, rows = given.subject_ids.astype(str)[at], not on_scales(given), []
+    sparse = isinstance(given, SparseResponses)
+    some = whole(given.choose_subjects(at)) if sparse else given.read().choose_subjects(at)
+    if right_wrong:
+        values = np.asarray(some.values, float)
         values[values < 0] = np.nan
-    names, rows = given.subject_ids.astype(str)[at], []
+    else:
+        values = some.worths()
     for a, b in np.stack(np.triu_indices(len(at), 1), axis=1):
         gap = values[a] - values[b]
         gap = gap[~np.isnan(gap)]

@@ -15,8 +15,7 @@ from scipy.special import expit
 from irtjax.auditing.choices import Choices, read_choices
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import whole
+from irtjax.responses.values import on_scales, whole
 from irtjax.types import Bool, Float, Int, Shaped
 
 NODES = 41  # of ability, over the range of the subjects
@@ -63,7 +62,7 @@ def wrong_keys(
         InputError: the fit is not of right and wrong answers of one dimension; choices without a key, or of another
             shape or other ids; a key that is missing; more than 50 options.
     """
-    if isinstance(fit.responses, ScaledResponses) or fit.ability.ndim > 1:
+    if on_scales(fit.responses) or fit.ability.ndim > 1:
         raise InputError("wrong keys are looked for in a fit of right and wrong answers, of one dimension")
     ids = fit.responses.item_ids.astype(str)
     nodes, weights = _on_nodes(np.asarray(fit.ability, float), np.asarray(fit.ability_se, float))

@@ -18,6 +18,7 @@ from irtjax.kernels.models import information, probabilities
 from irtjax.responses.convert import as_responses
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales, whole
 from irtjax.scoring.family_worth import Worth
 from irtjax.types import Float, Int, Shaped
 
@@ -217,8 +218,8 @@ def as_bank_responses(responses: Any, model: str) -> ResponseMatrix | ScaledResp
     """
     if model not in ONE_DIMENSION:
         raise InputError(f"`model` {model!r:.100}, expected one of {', '.join(ONE_DIMENSION)}")
-    if isinstance(responses, ScaledResponses) or is_scaled(model):
-        matrix: Any = read(responses, model if is_scaled(model) else AUTO)[0]
+    if on_scales(responses) or is_scaled(model):
+        matrix: Any = whole(read(responses, model if is_scaled(model) else AUTO)[0])
     else:
         matrix = as_responses(responses)
     require_estimable(matrix)

@@ -24,6 +24,8 @@ from irtjax.plots.scale import MOST_CURVES, category_curves, item_curves
 from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
 from irtjax.plots.wright import wright_map
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales
 from irtjax.scale.curves import empirical_curves, empirical_means
 from irtjax.scale.information import GRID
 from irtjax.scoring.family_worth import categories_at
@@ -53,7 +55,8 @@ def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     """
     _require_one_dimension(fit)
     chosen = _chosen(fit, items)
-    grouped, some = fit.responses.num_subjects < SMOOTH, fit.responses.read().choose_items(chosen)
+    own, grouped = fit.responses, fit.responses.num_subjects < SMOOTH
+    some = own.choose_items(chosen).read() if isinstance(own, SparseResponses) else own.read().choose_items(chosen)
     shown, theta = fit.responses.item_ids[chosen].tolist(), _shown(fit)
     model = expected(fit, chosen, theta)
     if isinstance(some, ScaledResponses):
@@ -106,7 +109,7 @@ def _chosen(fit: Fit, items: str | Sequence[str] | None, of: np.ndarray | None =
 
 def _shown(fit: Fit) -> np.ndarray:
     """Abilities that curves are drawn over: 3 logits, or that many standard deviations of a wider population."""
-    if not isinstance(fit.responses, ScaledResponses):
+    if not on_scales(fit.responses):
         return GRID[np.abs(GRID) <= WIDEST]
     mean, sd = float(fit.reference.mean[0]), float(fit.reference.sd[0])
     return np.linspace(mean - WIDEST * sd, mean + WIDEST * sd, len(GRID))
@@ -125,10 +128,10 @@ def wright(fit: Fit) -> Figure:
     _require_one_dimension(fit)
     difficulty, items = places(fit)
     known = np.isfinite(difficulty)
-    reach = BEYOND * (float(fit.reference.sd[0]) if isinstance(fit.responses, ScaledResponses) else 1.0)
+    reach = BEYOND * (float(fit.reference.sd[0]) if on_scales(fit.responses) else 1.0)
     low, high = fit.ability.min() - reach, fit.ability.max() + reach
     subjects, named = fit.responses.subject_ids.tolist(), np.array(items)[known].tolist()
-    if isinstance(fit.responses, ScaledResponses):
+    if on_scales(fit.responses):
         extreme, what = None, "items" if len(items) == fit.responses.num_items else "thresholds of items"
     else:
         right = fit.responses.counts(axis=0)[0]

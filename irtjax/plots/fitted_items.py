@@ -10,6 +10,7 @@ from irtjax.evaluation.scaled_trials import recorded_trials, trials_of
 from irtjax.fits.result import Fit
 from irtjax.kernels.models import information, probabilities
 from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.responses.values import on_scales, whole
 from irtjax.scoring.family_items import KnownItems, known_items
 from irtjax.scoring.family_worth import information_at, of_scales, worth_at
 from irtjax.types import Float, Int
@@ -45,7 +46,7 @@ SHARED = RIGHT._replace(label="expected share")
 
 def of_families(fit: Fit) -> KnownItems | None:
     """The items of a fit whose responses are not right or wrong; else None."""
-    return known_items(fit) if isinstance(fit.responses, ScaledResponses) else None
+    return known_items(fit) if on_scales(fit.responses) else None
 
 
 def response_axis(scales: Sequence[Scale], counts: bool) -> ResponseAxis:
@@ -124,7 +125,7 @@ def information_of_items(fit: Fit, theta: Float[np.ndarray, " Q"]) -> Float[np.n
     known = of_families(fit)
     if known is None:
         return np.asarray(information(fit.parameters, theta[:, None]))
-    of_trials = trials_of(known, recorded_trials(fit.responses))
+    of_trials = trials_of(known, 1 if fit.responses.trials is None else recorded_trials(whole(fit.responses)))
     return information_at(of_trials.known, theta) * of_trials.times
 
 
@@ -135,7 +136,7 @@ def places(fit: Fit) -> tuple[Float[np.ndarray, " N"], list[str]]:
     as likely as a 2 (partial credit).
     """
     ids = fit.responses.item_ids.tolist()
-    if not isinstance(fit.responses, ScaledResponses):
+    if not on_scales(fit.responses):
         return fit.difficulty, ids
     found, names_of = [], []
     for i, (item, model, scale) in enumerate(zip(ids, fit.item_models, fit.responses.scales, strict=True)):

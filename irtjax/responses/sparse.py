@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.compressed_rows import rows_of, sorted_answers
@@ -24,8 +25,9 @@ FEW, LARGE = 0.1, 2**22  # share of cells with an answer, below which a matrix o
 class SparseResponses(SparseScales):
     """Responses of J subjects to I items, N of them, in compressed rows: subject by subject, items in their order.
 
-    It takes 5 bytes for an answer that is right or wrong, and nothing for what is missing. It owns its arrays, which
-    cannot be written to. Two are equal if they hold the same answers under the same ids in the same order.
+    It takes 5 bytes for an answer that is right or wrong, and nothing for what is missing. Its arrays cannot be
+    written to. Those that are given are not copied if they have these types. Two are equal if they hold the same
+    answers under the same ids in the same order.
 
     Attributes:
         starts: (J + 1,) where the answers of each subject begin; N at the end.
@@ -38,8 +40,8 @@ class SparseResponses(SparseScales):
         averaged: the most responses that a value which is no count is the mean of.
 
     Raises:
-        InputError: no subjects or no items, arrays that do not go together, an answer other than 0 and 1 without
-            scales, or an id that occurs twice.
+        InputError: no subjects or no items, arrays that do not go together, an item that is none, an answer other than
+            0 and 1 without scales, or an id that occurs twice.
     """
 
     starts: Int[np.ndarray, " ends"]
@@ -63,15 +65,20 @@ class SparseResponses(SparseScales):
         averaged: int = 1,
     ) -> None:
         subjects, names = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")
-        require_unique(subjects, names, (len(starts) - 1, len(names)))
-        if len(items) != starts[-1] or len(answers) != starts[-1]:
-            raise InputError(f"{len(items):,} items and {len(answers):,} answers, expected {starts[-1]:,} of each")
+        starts, items = np.asarray(starts, np.int64), np.asarray(items)
+        if len(starts) != len(subjects) + 1 or starts[0] or (np.diff(starts) < 0).any() or starts[-1] != len(items):
+            raise InputError(f"starts of {len(subjects):,} subjects do not rise from 0 to {len(items):,}")
+        if len(answers) != len(items):
+            raise InputError(f"{len(items):,} items and {len(answers):,} answers, expected as many")
+        require_unique(subjects, names, (len(subjects), len(names)))
+        if len(items) and not (items.min() >= 0 and items.max() < len(names)):
+            raise InputError(f"items from {items.min()} to {items.max()}, expected 0 to {len(names) - 1}")
         if scales is None:
             _require_scored(np.asarray(answers), items, starts, subjects, names)
         elif len(scales) != len(names):
             raise InputError(f"{len(scales)} scales of {len(names)} items")
         own: dict[str, Any] = {
-            "starts": np.asarray(starts, np.int64),
+            "starts": starts,
             "items": np.asarray(items, np.int32),
             "answers": np.asarray(answers, np.int8 if scales is None else None),
             "subject_ids": subjects,
@@ -124,8 +131,11 @@ class SparseResponses(SparseScales):
         drop zeros. Subjects and items without ids are called subject_1, subject_2, …, item_1, item_2, ….
 
         Raises:
-            InputError: all entries are right, so that it is not known which answers are wrong; or see `from_triples`.
+            InputError: another type; all entries are right, so that it is not known which answers are wrong; or see
+                `from_triples`.
         """
+        if not scipy.sparse.issparse(matrix):
+            raise InputError(f"responses of type {type(matrix).__name__}, expected a sparse array of SciPy")
         given = matrix.tocoo()
         subjects, items = given.coords if hasattr(given, "coords") else (given.row, given.col)
         answers = np.asarray(given.data)

@@ -93,7 +93,7 @@ def empirical_means(
         ends: of the scale of the values, beyond which no interval goes.
         grouped: as of `empirical_curves`.
     """
-    responses = fit.responses
+    responses = whole(fit.responses)
     model = model_of(fit.item_models, np.asarray(fit.parameters.top))
     given = coded(model, np.asarray(responses.values), responses.trials, np.asarray(fit.parameters.top))
     of_counts = dataclasses.replace(fit, parameters=fit.parameters._replace(top=given.top))

@@ -42,9 +42,9 @@ def polychoric(responses: Any, grades: Any = None) -> Float[np.ndarray, "I I"]:
         InputError: counts, shares, or what cannot be read as grades.
     """
     if not isinstance(responses, ScaledResponses):
-        responses = read(responses, "graded" if grades is not None else AUTO, grades=grades)[0]
+        responses = whole(read(responses, "graded" if grades is not None else AUTO, grades=grades)[0])
     if not isinstance(responses, ScaledResponses):  # right and wrong answers
-        return tetrachoric(np.asarray(whole(responses).values))
+        return tetrachoric(np.asarray(responses.values))
     if any(scale.labels is None for scale in responses.scales):
         item = next(str(i) for i, s in zip(responses.item_ids, responses.scales, strict=True) if s.labels is None)
         raise InputError(f"item {item!r} has counts or shares: polychoric correlations are of ordered grades")

@@ -240,11 +240,16 @@ def broken(**changes):
     return arrays | changes
 
 
+FOUR = {"items": range(4), "answers": [1] * 4, "subject_ids": ["s", "t", "u"], "item_ids": ["a", "b", "c", "d"]}
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
         (broken(starts=[0, 2]), "starts of 2 subjects do not rise from 0 to 2"),
         (broken(starts=[0, 2, 1]), "starts of 2 subjects do not rise"),
+        (broken(starts=np.array([0, 2, 1], np.uint64)), "starts of 2 subjects do not rise"),
+        (broken(starts=np.array([0, 3, 1, 4], np.uint64), **FOUR), "starts of 3 subjects do not rise from 0 to 4"),
         (broken(starts=[0, 1, 3]), "starts of 2 subjects do not rise"),
         (broken(items=[0, 2]), "items from 0 to 2, expected 0 to 1"),
         (broken(starts=[0, 2, 2], items=[1, 1]), "items of a subject do not rise"),

@@ -119,6 +119,15 @@ def test_from_scipy_refuses_entries_that_are_all_right():
         SparseResponses.from_scipy(scipy.sparse.eye_array(5))
 
 
+def test_what_is_not_sparse_or_not_there_is_refused():
+    with pytest.raises(InputError, match="responses of type ndarray, expected a sparse array of SciPy"):
+        SparseResponses.from_scipy(np.eye(3))
+    with pytest.raises(InputError, match="items from 0 to 5, expected 0 to 4"):
+        SparseResponses(np.array([0, 2, *[2] * 6]), np.array([0, 5]), np.array([1, 0]), SUBJECTS, ITEMS)
+    with pytest.raises(InputError, match="starts of 7 subjects do not rise from 0 to 2"):
+        SparseResponses(np.array([0, 2, 1, *[2] * 5]), np.array([0, 1]), np.array([1, 0]), SUBJECTS, ITEMS)
+
+
 def test_rule_and_whole_matrix():
     assert is_sparse(10**6, 10**4, 10**4)
     assert not is_sparse(10**6, 10**3, 10**3)

@@ -3,11 +3,13 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from simulation import simulate
 
 import irtjax
 from irtjax import InputError
+from irtjax.plots.fitted_items import places
 from irtjax.responses import values
 from irtjax.responses.sparse import of_matrix
 
@@ -47,3 +49,37 @@ def test_groups_and_ratios(fits, monkeypatch):
     for call in (lambda: irtjax.audit(one), lambda: irtjax.dif(one.responses, groups)):
         with pytest.raises(InputError, match="this goes through all cells"):
             call()
+
+
+@pytest.fixture(scope="module")
+def fits_of_grades():
+    """The same fit of grades twice, of single answers and of a matrix."""
+    right = simulate(200, 20, seed=4, missing=0.3)[0]
+    added = np.where((right.values[:, :10] < 0) | (right.values[:, 10:] < 0), np.nan, right.values[:, :10] + 1.0)
+    grades = pd.DataFrame(added + right.values[:, 10:], right.subject_ids, right.item_ids[:10])
+    fit = irtjax.fit(grades, "graded", sparse=True)
+    return fit, dataclasses.replace(fit, responses=fit.responses.read())
+
+
+def drawn(figure):
+    return [[line.get_ydata() for line in ax.lines] + [text.get_text() for text in ax.texts] for ax in figure.axes]
+
+
+@pytest.mark.parametrize("name", ["categories", "curves", "information", "wright"])
+def test_pictures_of_grades_are_those_of_the_matrix(fits_of_grades, name):
+    one, other = (drawn(getattr(irtjax.plots, name)(fit)) for fit in fits_of_grades)
+    assert any(map(len, one))
+    for of_one, of_other in zip(one, other, strict=True):
+        for found, expected in zip(of_one, of_other, strict=True):
+            assert found == expected if isinstance(found, str) else np.allclose(found, expected, equal_nan=True)
+
+
+def test_grades_are_not_taken_for_right_and_wrong(fits_of_grades):
+    one, other = fits_of_grades
+    assert len(places(one)[1]) == 20
+    np.testing.assert_array_equal(irtjax.polychoric(one.responses), irtjax.polychoric(other.responses))
+    some = one.responses.subject_ids[[7, 3, 5]]
+    found, expected = (irtjax.paired(fit.responses, subjects=some) for fit in (one, other))
+    pd.testing.assert_frame_equal(found, expected)
+    with pytest.raises(InputError, match="wrong keys are looked for in a fit of right and wrong answers"):
+        irtjax.wrong_keys(one)

@@ -45,15 +45,14 @@ def _read_single(path: Path) -> SparseResponses:
     for name, array in zip(SINGLE, (starts, items, answers), strict=True):
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise InputError(f"{name} are of type {array.dtype} and shape {array.shape}, expected integers in a row")
-    if len(starts) != len(subject_ids) + 1 or starts[0] or (np.diff(starts) < 0).any() or starts[-1] != len(items):
-        raise InputError(f"starts of {len(subject_ids):,} subjects do not rise from 0 to {len(items):,}")
     if len(answers) != len(items):
         raise InputError(f"{len(items):,} items and {len(answers):,} answers, expected as many")
-    if len(items) and not (items.min() >= 0 and items.max() < len(item_ids)):
-        raise InputError(f"items from {items.min()} to {items.max()}, expected 0 to {len(item_ids) - 1}")
-    if (np.diff(items, prepend=-1)[np.setdiff1d(np.arange(len(items)), starts)] <= 0).any():
+    starts = starts.astype(np.int64, copy=False)  # differences of unsigned numbers are never below 0
+    found = SparseResponses(starts, items, answers, subject_ids, item_ids)
+    begins = np.isin(np.arange(found.num_answers), found.starts)
+    if (np.diff(found.items, prepend=-1)[~begins] <= 0).any():
         raise InputError("the items of a subject do not rise")
-    return SparseResponses(starts, items, answers, subject_ids, item_ids)
+    return found
 
 
 def read_given(path: Path) -> Given:
