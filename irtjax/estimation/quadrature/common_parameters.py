@@ -1,6 +1,6 @@
 """Standard errors of what items share, where there are too many parameters for a matrix of all: exact.
 
-Means and standard deviations of groups, and coefficients of covariates, are C parameters beside thousands of items' own.
+Means and standard deviations of groups, and coefficients of covariates, are C parameters beside thousands of items.
 With A the observed information, their covariances are the inverse of S = A_cc - A_co A_oo⁻¹ A_oc. The second factor,
 A_oo⁻¹ A_oc, is found by conjugate gradients, preconditioned by the blocks of the items: a product of A with a vector
 takes one pass over the answers (Louis 1982, as in `observed_information`), the posterior covariance of the score of
