@@ -5,7 +5,7 @@ r"""What few answers of each subject say: errors of abilities and difficulties, 
 Each subject keeps so many of its answers, drawn at random, and the rest are hidden. Estimates of those that are left
 are compared with those of all answers, in standard deviations of ability, and answers that are held out of the few are
 predicted (`irtjax.compare`): by the model, and by the rates of the items alone. Intervals (95%) are over seeds.
-Expected duration on 2 CPU cores: MISSING.
+Expected duration on 2 CPU cores: a minute for 5,041 subjects × 249 items.
 """
 
 import sys
