@@ -5,7 +5,8 @@ r"""A million subjects with a few answers each: time and memory of a fit by the 
 
 Simulates answers (`benchmarks.sparse_data`), fits them, and prints time and memory, the time of a pass over the answers
 in units of what memory allows, measured in the same run, and recovery and coverage by the number of answers to an item.
-Expected duration on 2 CPU cores: ten seconds with the defaults; four minutes for the first command, five for the second.
+Expected duration on 2 CPU cores: ten seconds with the defaults, four minutes for the first command, five for the
+second.
 """
 
 import time
