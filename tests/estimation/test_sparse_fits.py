@@ -9,7 +9,7 @@ import irtjax
 from benchmarks.sparse_data import simulate
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import item_rest_correlations
-from irtjax.estimation.quadrature import finish
+from irtjax.estimation.quadrature import common_parameters, finish
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.sparse import SparseResponses, of_matrix
 
@@ -133,6 +133,17 @@ def test_errors_of_each_item_are_those_of_the_matrix(adaptive, case, monkeypatch
     if "covariates" in given:
         error = "coefficient_se"
         np.testing.assert_allclose(each.covariates()[error], exact.covariates()[error], rtol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["groups", "covariates"])
+def test_what_conjugate_gradients_did_not_solve_has_no_errors(adaptive, case, monkeypatch):
+    sparse, theta = adaptive
+    monkeypatch.setattr(finish, "MOST_PARAMETERS", 1)
+    monkeypatch.setattr(common_parameters, "MOST_STEPS", 1)
+    fit = irtjax.fit(sparse, sparse=True, **options(case, theta, None))
+    errors = fit.groups()["mean_se"].to_numpy()[1:] if case == "groups" else fit.covariates()["coefficient_se"]
+    assert np.isnan(errors).all()
+    assert np.isfinite(fit.difficulty_se).all()
 
 
 def test_what_is_chosen_and_told(responses, monkeypatch):

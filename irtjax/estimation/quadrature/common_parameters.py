@@ -70,10 +70,15 @@ def covariances(
     operator, inverse_operator = (
         LinearOperator((num_own, num_own), matvec=times, dtype=float) for times in (of_own, precondition)
     )
-    solved = [
-        cg(operator, column, M=inverse_operator, rtol=PRECISION, maxiter=MOST_STEPS)[0]
-        for column in by_unit[:num_own].T
-    ]
+    solved, left = zip(
+        *(
+            cg(operator, column, M=inverse_operator, rtol=PRECISION, maxiter=MOST_STEPS)
+            for column in by_unit[:num_own].T
+        ),
+        strict=True,
+    )
+    if any(left):  # a ridge: what is not solved has no error that could be told
+        return np.full((size - num_own,) * 2, np.nan)
     rest = by_unit[num_own:] - by_unit[:num_own].T @ np.stack(solved, axis=1)
     return observed_information.covariance((rest + rest.T) / 2)
 

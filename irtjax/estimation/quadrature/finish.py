@@ -121,12 +121,14 @@ def _errors(state: State, placed: SparseGrid, unbounded: Bool[np.ndarray, " I"])
         return _Errors(none)
     covariances = observed_information.each_item_covariances(items, population, _parts(state, placed), finite)
     several, of_groups = finite.num_groups > 1 or finite.num_predictors > 0, None
-    few = state.answers.num_subjects * len(placed.nodes.nodes) <= MOST_WEIGHTS
+    most = max(processes.everyone(state.answers.num_subjects))  # all processes decide alike
+    few = most * len(placed.nodes.nodes) <= MOST_WEIGHTS
     if several and few and isinstance(state.answers, SparseAnswers):
         parts = list(_parts(state, placed))
         of_common = common_parameters.covariances(items, population, parts, finite)
-        between = functools.partial(_between, of_common, first=layout(finite).num_own)
-        of_groups = group_information.covariances(between, items, finite)
+        if not np.isnan(of_common).any():
+            between = functools.partial(_between, of_common, first=layout(finite).num_own)
+            of_groups = group_information.covariances(between, items, finite)
     return _Errors(covariances, "each item", of_groups=of_groups)
 
 
