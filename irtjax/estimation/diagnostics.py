@@ -109,7 +109,7 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks)
-    scored = getattr(fit.responses, "scales", None) is None
+    scored = not on_scales(fit.responses)
     for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
         message = find(fit)
         if message is not None:

@@ -245,7 +245,7 @@ def _values_here(responses: Responses, rule: NodeRule | None, mesh: jax.sharding
         raise InputError(f"{processes.number()} processes for {responses.num_subjects} subjects")
     subjects = slice(None) if rule.moves_with_posterior else processes.share(responses.num_subjects)
     if isinstance(responses, SparseResponses):
-        return responses.choose_subjects(subjects).values
+        return values if processes.number() == 1 else responses.choose_subjects(subjects).values
     keep(values, subjects)
     return np.asarray(values[subjects, :])
 
