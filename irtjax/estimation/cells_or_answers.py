@@ -12,7 +12,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import LARGE, SparseResponses, is_sparse, of_matrix
 from irtjax.responses.values import on_scales
 
-WHOLE = {"mml": ("features",), "svi": ("batch_items", "mesh")}  # options with which fits go through the whole matrix
+WHOLE = {"mml": ("features",), "svi": ("batch_items",)}  # options with which fits go through the whole matrix
 
 
 def wanted(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> bool | None:
