@@ -185,7 +185,7 @@ def _fit_scaled(responses: OnScales, model: str | Sequence[str], estimator: str,
     Raises:
         InputError: see `fit`.
     """
-    kept = ("priors",) if estimator == "mml" else ()  # where None means none
+    kept = ("priors",) if estimator == "mml" else ("mesh",)  # where None means none
     options = {name: value for name, value in options.items() if name in kept or (name != "mesh" and value is not None)}
     estimate: Callable[..., Fit] = fit_families
     if estimator == "svi":

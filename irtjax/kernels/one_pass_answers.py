@@ -1,6 +1,6 @@
 """Log-likelihoods of single responses that are not right or wrong, with their gradients, by the passes over matrices.
 
-As in `kernels.answers` responses are held twice, in rows by subject and in rows by item. A row is a matrix of one
+As in `kernels.answers` responses are held twice, in rows by subject and in rows by item, and spread over devices. A row is a matrix of one
 subject, or of one item: the blocks that passes over matrices are made of (`one_pass`) say what it comes to.
 """
 
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.answers import Answers
+from irtjax.kernels.answers import ARGUMENTS, Answers
 from irtjax.kernels.one_pass import Block, Sums
 from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, SUBJECTS, on_mesh, sum_over
 from irtjax.types import AnyArray, Float
 
 
@@ -30,9 +31,13 @@ class ScaledRows(NamedTuple):
     cells: tuple[AnyArray, ...]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 4))
 def log_likelihood(
-    of_block: Block, theta: Float[AnyArray, " J"], items: tuple[AnyArray, ...], answers: Answers
+    of_block: Block,
+    theta: Float[AnyArray, " J"],
+    items: tuple[AnyArray, ...],
+    answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
     """The sum over responses.
 
@@ -41,24 +46,28 @@ def log_likelihood(
         theta: (J,) abilities; its dtype is that of the sums.
         items: arrays (..., I).
         answers: of `ScaledRows`; they have no gradients.
+        mesh: as of `kernels.answers.log_likelihood_1pl`.
 
     Returns:
         A scalar, in nats.
     """
-    return value_and_sums(of_block, theta, items, answers).value
+    return value_and_sums(of_block, theta, items, answers, mesh).value
 
 
 def _forward(
-    of_block: Block, theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers
+    of_block: Block, theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers, mesh: jax.sharding.Mesh | None
 ) -> tuple[AnyArray, tuple[AnyArray, tuple[AnyArray, ...]]]:
-    found = value_and_sums(of_block, theta, items, answers)
+    found = value_and_sums(of_block, theta, items, answers, mesh)
     return found.value, (found.by_subject, found.by_item)
 
 
 def _backward(
-    of_block: Block, gradients: tuple[AnyArray, tuple[AnyArray, ...]], cotangent: AnyArray
+    of_block: Block,
+    mesh: jax.sharding.Mesh | None,
+    gradients: tuple[AnyArray, tuple[AnyArray, ...]],
+    cotangent: AnyArray,
 ) -> tuple[Any, ...]:
-    del of_block
+    del of_block, mesh
     return *jax.tree.map(lambda gradient: cotangent * gradient, gradients), None
 
 
@@ -66,7 +75,13 @@ log_likelihood.defvjp(_forward, _backward)
 
 
 @in_full_precision
-def value_and_sums(of_block: Block, theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers) -> Sums:
+def value_and_sums(
+    of_block: Block,
+    theta: AnyArray,
+    items: tuple[AnyArray, ...],
+    answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
+) -> Sums:
     """`log_likelihood` and its gradients."""
 
     def of_subject(theta: AnyArray, items: Any, cells: Any) -> tuple[AnyArray, AnyArray]:
@@ -77,24 +92,24 @@ def value_and_sums(of_block: Block, theta: AnyArray, items: tuple[AnyArray, ...]
         of_one = jax.tree.map(lambda leaf: leaf[..., None], (items, cells))
         return tuple(leaf[..., 0] for leaf in of_block(theta, *of_one).by_item)
 
-    def rows_of_subjects(part: ScaledRows) -> tuple[AnyArray, AnyArray]:
-        own, other = _at(theta, part.keys), jax.tree.map(lambda leaf: _at(leaf, part.places), items)
-        return jax.vmap(of_subject, in_axes=(0, -2, 0))(own, other, part.cells)
+    def local(theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers) -> Sums:
+        def rows_of_subjects(part: ScaledRows) -> tuple[AnyArray, AnyArray]:
+            own, other = _at(theta, part.keys), jax.tree.map(lambda leaf: _at(leaf, part.places), items)
+            return jax.vmap(of_subject, in_axes=(0, -2, 0))(own, other, part.cells)
 
-    def rows_of_items(part: ScaledRows) -> tuple[AnyArray, ...]:
-        own, other = jax.tree.map(lambda leaf: _at(leaf, part.keys), items), _at(theta, part.places)
-        return jax.vmap(of_item, in_axes=(-1, 0, 0))(own, other, part.cells)
+        def rows_of_items(part: ScaledRows) -> tuple[AnyArray, ...]:
+            own, other = jax.tree.map(lambda leaf: _at(leaf, part.keys), items), _at(theta, part.places)
+            return jax.vmap(of_item, in_axes=(-1, 0, 0))(own, other, part.cells)
 
-    value, by_subject = jax.lax.map(rows_of_subjects, answers.by_subject)
-    by_item = jax.lax.map(rows_of_items, answers.by_item)
-    return Sums(
-        value.sum(),
-        _sums(by_subject, answers.by_subject, len(theta)),
-        tuple(
+        value, by_subject = jax.lax.map(rows_of_subjects, answers.by_subject)
+        by_item = tuple(
             jnp.moveaxis(_sums(leaf, answers.by_item, of.shape[-1]), 0, -1)
-            for leaf, of in zip(by_item, items, strict=True)
-        ),
-    )
+            for leaf, of in zip(jax.lax.map(rows_of_items, answers.by_item), items, strict=True)
+        )
+        by_subject = _sums(by_subject, answers.by_subject, len(theta))
+        return Sums(sum_over(SUBJECTS, mesh, value.sum()), by_subject, sum_over(SUBJECTS, mesh, by_item))
+
+    return on_mesh(local, mesh, ARGUMENTS, Sums(EVERYWHERE, BY_SUBJECT, EVERYWHERE))(theta, items, answers)
 
 
 def _at(leaf: AnyArray, index: AnyArray) -> jax.Array:

@@ -98,7 +98,7 @@ def fit_svi(
     """
     _check_choice(model, priors, start, features)
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
-    _check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
+    check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
     if isinstance(responses, StoredResponses) and processes.number() == 1:
         raise InputError(
             "estimator svi needs the responses in memory: use estimator mml, which reads files as it goes, or read the "
@@ -177,7 +177,7 @@ def _check_choice(model: str, priors: Any, start: str, features: Any) -> None:
         raise InputError("`features` go with the hierarchical priors")
 
 
-def _check_answers(
+def check_answers(
     responses: Any,
     batch_subjects: int | None,
     batch_items: int | None,
