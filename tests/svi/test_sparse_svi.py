@@ -265,6 +265,3 @@ def test_bad_requests_are_named():
         fit(responses, batch_answers=10, sparse=False)
     with pytest.raises(InputError, match="`batch_subjects` 3 on 4 devices: take as many or more"):
         fit(single, mesh=mesh_of(1, 4), batch_subjects=3)
-    grades = np.arange(12).reshape(6, 2) % 3
-    with pytest.raises(InputError, match="`sparse`: estimator svi of such responses goes through the whole matrix"):
-        irtjax.fit(grades, "graded", "svi", sparse=True)
