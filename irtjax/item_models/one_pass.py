@@ -20,8 +20,8 @@ from irtjax.item_models.partial_credit import PARTIAL_CREDIT, tau
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import BETA, CUT, FAR, LOG_GAP, ORDERED_BETA, PRECISION
 from irtjax.kernels import one_pass, one_pass_answers
-from irtjax.kernels.answers import Answers
 from irtjax.kernels.one_pass import NEVER, Sums
+from irtjax.kernels.one_pass_answers import ScaledAnswers
 from irtjax.kernels.one_pass_counts import agreeing_trials, trials
 from irtjax.kernels.one_pass_grades import categories, graded, partial_credit
 from irtjax.kernels.one_pass_shares import shares
@@ -44,7 +44,7 @@ def log_likelihood(
     model: Families,
     theta: Float[AnyArray, " J"],
     items: PredictorParameters,
-    cells: Cells | Answers,
+    cells: Cells | ScaledAnswers,
     between: Float[AnyArray, "I B"] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
@@ -54,7 +54,7 @@ def log_likelihood(
         model: of one family.
         theta: (J,) abilities; their dtype is that of the sums.
         items: of I items in one dimension.
-        cells: the responses; by the answer `Answers` of `kernels.one_pass_answers`.
+        cells: the responses, in a matrix or by the answer.
         between: `numbers_between` of these, for those who ask often; None to count.
         mesh: of devices, over which answers are spread as in `kernels.answers`.
     """
@@ -62,7 +62,7 @@ def log_likelihood(
     slope, top, number = items.slope[:, 0], items.top, model.per_item
 
     def summed(of_block: one_pass.Block, arrays: tuple[AnyArray, ...]) -> AnyArray:
-        if isinstance(cells, Answers):
+        if isinstance(cells, ScaledAnswers):
             return one_pass_answers.log_likelihood(of_block, theta, arrays, cells, mesh)
         return one_pass.log_likelihood(of_block, theta, arrays, tuple(leaf for leaf in cells if leaf is not None))
 
@@ -93,12 +93,12 @@ def log_likelihood(
     return summed(_block_of(model), all_arrays)
 
 
-def numbers_between(model: Families, cells: Cells | Answers, num_items: int) -> Float[AnyArray, "I B"]:
+def numbers_between(model: Families, cells: Cells | ScaledAnswers, num_items: int) -> Float[AnyArray, "I B"]:
     """How many responses of each item are of each grade but the ends (`graded`), or shares between 0 and 1.
 
     They are all that terms of the log-likelihood need which depend on no ability. Other models have none.
     """
-    values = cells.by_item.cells[0] if isinstance(cells, Answers) else cells.values
+    values = cells.by_item.cells[0] if isinstance(cells, ScaledAnswers) else cells.values
     if model.families == (GRADED,):
         which = [values == k for k in range(1, model.per_item)]
     elif model.families[0] in (BETA, ORDERED_BETA):
@@ -107,7 +107,7 @@ def numbers_between(model: Families, cells: Cells | Answers, num_items: int) -> 
         which = []
 
     def counted(chosen: AnyArray) -> jax.Array:
-        if not isinstance(cells, Answers):
+        if not isinstance(cells, ScaledAnswers):
             return chosen.sum(axis=0)
         return jax.ops.segment_sum(chosen.sum(axis=-1).ravel(), cells.by_item.keys.ravel(), num_items)
 
@@ -116,7 +116,7 @@ def numbers_between(model: Families, cells: Cells | Answers, num_items: int) -> 
 
 
 def _of_shares(family: Any, items: PredictorParameters) -> tuple[Float[AnyArray, " I"], tuple[AnyArray, ...]]:
-    """The gap between cuts, and the arrays of `shares`; of the Beta model cuts are so far out that no share is there."""
+    """The gap between cuts, and arrays of items; of the Beta model cuts are so far out that no share is there."""
     log_phi = items.others[:, PRECISION]
     if family == ORDERED_BETA:
         low, gap = items.others[:, CUT], jnp.exp(items.others[:, LOG_GAP])

@@ -1,7 +1,8 @@
 """Log-likelihoods of single responses that are not right or wrong, with their gradients, by the passes over matrices.
 
-As in `kernels.answers` responses are held twice, in rows by subject and in rows by item, and spread over devices. A row is a matrix of one
-subject, or of one item: the blocks that passes over matrices are made of (`one_pass`) say what it comes to.
+As in `kernels.answers` responses are held twice, in rows by subject and in rows by item, and spread over devices. A row
+is a matrix of one subject, or of one item: the blocks that passes over matrices are made of (`one_pass`) say what it
+comes to.
 """
 
 import functools
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.answers import ARGUMENTS, Answers
+from irtjax.kernels.answers import ARGUMENTS
 from irtjax.kernels.one_pass import Block, Sums
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, SUBJECTS, on_mesh, sum_over
@@ -31,12 +32,19 @@ class ScaledRows(NamedTuple):
     cells: tuple[AnyArray, ...]
 
 
+class ScaledAnswers(NamedTuple):
+    """Responses in rows by subject, and again in rows by item."""
+
+    by_subject: ScaledRows
+    by_item: ScaledRows
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 4))
 def log_likelihood(
     of_block: Block,
     theta: Float[AnyArray, " J"],
     items: tuple[AnyArray, ...],
-    answers: Answers,
+    answers: ScaledAnswers,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
     """The sum over responses.
@@ -45,7 +53,7 @@ def log_likelihood(
         of_block: as of `one_pass.log_likelihood`.
         theta: (J,) abilities; its dtype is that of the sums.
         items: arrays (..., I).
-        answers: of `ScaledRows`; they have no gradients.
+        answers: the responses; they have no gradients.
         mesh: as of `kernels.answers.log_likelihood_1pl`.
 
     Returns:
@@ -55,7 +63,11 @@ def log_likelihood(
 
 
 def _forward(
-    of_block: Block, theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers, mesh: jax.sharding.Mesh | None
+    of_block: Block,
+    theta: AnyArray,
+    items: tuple[AnyArray, ...],
+    answers: ScaledAnswers,
+    mesh: jax.sharding.Mesh | None,
 ) -> tuple[AnyArray, tuple[AnyArray, tuple[AnyArray, ...]]]:
     found = value_and_sums(of_block, theta, items, answers, mesh)
     return found.value, (found.by_subject, found.by_item)
@@ -79,7 +91,7 @@ def value_and_sums(
     of_block: Block,
     theta: AnyArray,
     items: tuple[AnyArray, ...],
-    answers: Answers,
+    answers: ScaledAnswers,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Sums:
     """`log_likelihood` and its gradients."""
@@ -92,7 +104,7 @@ def value_and_sums(
         of_one = jax.tree.map(lambda leaf: leaf[..., None], (items, cells))
         return tuple(leaf[..., 0] for leaf in of_block(theta, *of_one).by_item)
 
-    def local(theta: AnyArray, items: tuple[AnyArray, ...], answers: Answers) -> Sums:
+    def local(theta: AnyArray, items: tuple[AnyArray, ...], answers: ScaledAnswers) -> tuple[Any, ...]:
         def rows_of_subjects(part: ScaledRows) -> tuple[AnyArray, AnyArray]:
             own, other = _at(theta, part.keys), jax.tree.map(lambda leaf: _at(leaf, part.places), items)
             return jax.vmap(of_subject, in_axes=(0, -2, 0))(own, other, part.cells)
@@ -107,9 +119,9 @@ def value_and_sums(
             for leaf, of in zip(jax.lax.map(rows_of_items, answers.by_item), items, strict=True)
         )
         by_subject = _sums(by_subject, answers.by_subject, len(theta))
-        return Sums(sum_over(SUBJECTS, mesh, value.sum()), by_subject, sum_over(SUBJECTS, mesh, by_item))
+        return sum_over(SUBJECTS, mesh, value.sum()), by_subject, sum_over(SUBJECTS, mesh, by_item)
 
-    return on_mesh(local, mesh, ARGUMENTS, Sums(EVERYWHERE, BY_SUBJECT, EVERYWHERE))(theta, items, answers)
+    return Sums(*on_mesh(local, mesh, ARGUMENTS, (EVERYWHERE, BY_SUBJECT, EVERYWHERE))(theta, items, answers))
 
 
 def _at(leaf: AnyArray, index: AnyArray) -> jax.Array:

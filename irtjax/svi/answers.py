@@ -14,6 +14,7 @@ import numpyro
 import scipy.sparse
 
 from irtjax.kernels.answers import Answers
+from irtjax.kernels.one_pass_answers import ScaledAnswers
 from irtjax.kernels.sharding import BY_SUBJECT, place
 from irtjax.processes import fetch
 from irtjax.responses.compressed_rows import rows_of
@@ -32,7 +33,7 @@ class Dealt(NamedTuple):
             there is none; None where each block has answers of all subjects, as many of them on each device.
     """
 
-    answers: Answers
+    answers: Answers | ScaledAnswers
     subjects: AnyArray | None
 
 
@@ -45,7 +46,7 @@ class Block(NamedTuple):
         number: of blocks that it stands for.
     """
 
-    answers: Answers
+    answers: Answers | ScaledAnswers
     subjects: AnyArray | None
     number: int
 
@@ -74,6 +75,7 @@ def dealt(
     """
     hands = [_hand(responses, subject_blocks, answer_blocks, seed, devices, device) for device in own]
     blocks = [block for hand in hands for block in hand[0]]
+    found: Answers | ScaledAnswers
     if responses.scales is None:
         found = of_codes(blocks)
     else:
@@ -180,6 +182,7 @@ def _matrix(
     The entries are the last two bits of the codes of right and wrong answers; of others, where they are.
     """
     number = np.int32 if responses.num_answers < 2**31 else np.int64
+    entries: np.ndarray
     if responses.scales is None:
         entries = (np.asarray(responses.answers)[at] + np.int8(2)).astype(np.int8)
     else:

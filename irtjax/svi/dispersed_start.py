@@ -29,6 +29,7 @@ def dispersed(begun: Begun, name: str, hierarchical: bool) -> Begun:
     sites = {site: Normal(*(np.asarray(leaf, float) for leaf in normal)) for site, normal in begun.start.sites.items()}
     slope, pivots = np.exp(sites["discrimination"].loc), np.asarray(begun.start.pivots, float)
     answered = responses.answered()
+    assert answered.trials is not None
     x = sites["ability"].loc[answered.subjects] * slope[answered.items]
     x += (sites["intercept"].loc - slope * pivots)[answered.items]
     rho, number = _correlations(answered, expit(x), responses.num_items)

@@ -19,7 +19,7 @@ from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.listing import columns
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.kernels.answers import Answers
+from irtjax.kernels.one_pass_answers import ScaledAnswers
 from irtjax.kernels.sharding import along_subjects
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch
@@ -259,7 +259,7 @@ def _log_likelihood(
     ability: Any,
     items: PredictorParameters,
     between: Any,
-    cells: Cells | Answers,
+    cells: Cells | ScaledAnswers,
     *,
     mesh: jax.sharding.Mesh | None = None,
 ) -> jax.Array:

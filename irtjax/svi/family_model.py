@@ -175,6 +175,7 @@ def response_model(
     )
     families = model.families
     cells: Any
+    between: AnyArray | None
     if block is not None:
         cells, scale = block.answers, float(block.number)
         between = chosen.between / scale  # on average over blocks

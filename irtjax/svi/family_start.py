@@ -8,44 +8,41 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 
 from irtjax.estimation.item_step import scoring_step
 from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.estimation.quadrature.item_score import Counts, score
 from irtjax.estimation.specify_families import plan_families
 from irtjax.integration.nodes import moments
-from irtjax.integration.sparse_answers import SparseAnswers, sparse_answers
 from irtjax.item_models.listing import OF_COUNTS, num_others
 from irtjax.item_models.one_pass import Cells, log_likelihood, numbers_between
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.kernels.answers import Answers
+from irtjax.kernels.one_pass_answers import ScaledAnswers
 from irtjax.processes import fetch
 from irtjax.responses.scaled import ScaledResponses, smallest
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import OnScales
 from irtjax.svi.answers import Dealt, over_blocks, sums_of_subjects
+from irtjax.svi.family_groups import counts_by_group, groups, parts
 from irtjax.svi.family_model import FamilyResponses, ModelOfItems
 from irtjax.svi.guide import Normal, Start
 from irtjax.svi.start import LEAST_INFORMATION, LEAST_SLOPE, LEAST_VARIANCE
 from irtjax.types import Bool, Float, Int
 
-GROUPS = 32  # of subjects
 ROUNDS, STEPS = 6, 2  # items and abilities in turn; steps of the items in each
 FURTHEST = 6.0  # that an ability may be from 0
-TOGETHER = 2**20  # responses, or curves of items at abilities, worked on at once
 
 
 class Begun(NamedTuple):
-    """Where a fit begins.
+    """Where a fit begins: responses as the plan has them, without categories that nobody was given.
 
     Attributes:
-        responses: as the plan has them: without categories that nobody was given, where thresholds are determined.
+        responses: of all subjects.
         model: of the items.
         cells: responses, and what is known of the items, as the programs read them.
         start: of the guide.
@@ -86,8 +83,9 @@ def begin(
     plan = plan_families(responses, (name,) * responses.num_items, 1, "auto")
     specification = _items_alone(plan.specification)
     model = ModelOfItems(name, plan.model.per_item, num_others(plan.model))
-    of_counts = name in OF_COUNTS or plan.responses.trials is None
-    given = plan.responses if of_counts else dataclasses.replace(plan.responses, trials=None)
+    given = plan.responses
+    if name not in OF_COUNTS and given.trials is not None:  # as where other items were of counts
+        given = dataclasses.replace(given, trials=None)
     cells = deal(given) if isinstance(given, SparseResponses) else _cells(given)
     theta, found = _in_turn(given, cells, plan.items, specification, model, mesh)
     free = np.asarray(specification.free)[:, 2:]
@@ -124,7 +122,7 @@ def _cells(responses: ScaledResponses) -> Cells:
 
 def _between(model: ModelOfItems, cells: Cells | Dealt, num_items: int) -> jax.Array:
     """`numbers_between` of all responses."""
-    counted = functools.partial(numbers_between, model.families, num_items=num_items)
+    counted: Callable[[Any], Any] = functools.partial(numbers_between, model.families, num_items=num_items)
     return jax.vmap(counted)(cells.answers).sum(axis=0) if isinstance(cells, Dealt) else counted(cells)
 
 
@@ -142,12 +140,7 @@ def _in_turn(
     theta = np.log(share / (1 - share))
     scaled = model.own_slopes or not model.has_places
     theta = _standardised(theta) if scaled else theta - theta.mean()
-    counts: Callable[[np.ndarray], Counts] = functools.partial(_counts, responses, model)
-    if isinstance(responses, SparseResponses):
-        own = responses.starts, responses.items, np.asarray(responses.answers), responses.num_items
-        counts = functools.partial(
-            _counts_of_answers, sparse_answers(*own, model.families, responses.trials), model
-        )
+    counts = counts_by_group(responses, model.families)
     found = _Grouped(items, counts(theta))
     for number in range(ROUNDS):
         for _ in range(STEPS):
@@ -161,42 +154,6 @@ def _in_turn(
 
 def _standardised(theta: Float[np.ndarray, " J"]) -> Float[np.ndarray, " J"]:
     return (theta - theta.mean()) / max(theta.std(), LEAST_VARIANCE)
-
-
-def _groups(theta: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """The group of each subject, of equal size by ability."""
-    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
-    return order * min(GROUPS, len(theta)) // len(theta)
-
-
-def _counts(responses: ScaledResponses, model: ModelOfItems, theta: Float[np.ndarray, " J"]) -> Counts:
-    """Statistics at the mean ability of each group of subjects."""
-    group, families = _groups(theta), model.families
-    belongs = (np.arange(group.max() + 1)[:, None] == group[None, :]).astype(float)
-    nodes = belongs @ theta / belongs.sum(axis=1)
-    statistics, observed = [], []
-    for part in _parts(responses.num_items, responses.num_subjects):
-        values = np.asarray(responses.values[:, part])
-        of_trials = (values >= 0).astype(float)
-        if responses.trials is not None:
-            of_trials *= responses.trials[:, part]
-        statistics.append(belongs @ np.asarray(families.statistics(values)))
-        observed.append(belongs @ of_trials)
-    return Counts(families, nodes[:, None], np.concatenate(statistics, axis=1), np.concatenate(observed, axis=1))
-
-
-def _counts_of_answers(answers: SparseAnswers, model: ModelOfItems, theta: Float[np.ndarray, " J"]) -> Counts:
-    """As `_counts`, of single answers."""
-    group, ends = _groups(theta), np.arange(len(theta) + 1)
-    belongs = scipy.sparse.csr_array((np.ones(len(theta)), group, ends), (len(theta), group.max() + 1))
-    nodes = belongs.T @ theta / belongs.sum(axis=0)
-    return Counts(model.families, nodes[:, None], *answers.expected((answers.matrix().T @ belongs).toarray()))
-
-
-def _parts(num_items: int, size: int) -> list[slice]:
-    """The items in parts, of each of which there are so many numbers."""
-    each = max(1, TOGETHER // size)
-    return [slice(at, at + each) for at in range(0, num_items, each)]
 
 
 def _of_part(found: _Grouped, part: slice) -> _Grouped:
@@ -213,8 +170,8 @@ def _of_part(found: _Grouped, part: slice) -> _Grouped:
 def _score(found: _Grouped) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
     """Gradient and information of the items, some of them at a time."""
     size = found.counts.statistics.size // found.counts.observed.shape[1] * (2 + found.items.others.shape[1])
-    parts = [score(*_of_part(found, part), asymptotes=True) for part in _parts(found.counts.observed.shape[1], size)]
-    gradients, informations = zip(*parts, strict=True)
+    of_parts = [score(*_of_part(found, part), asymptotes=True) for part in parts(found.counts.observed.shape[1], size)]
+    gradients, informations = zip(*of_parts, strict=True)
     return np.concatenate(gradients), np.concatenate(informations)
 
 
@@ -234,8 +191,8 @@ def _ability_step(
     """Abilities after a step of each, under N(0, 1)."""
     items, by_ability = _float32(found.items), functools.partial(_by_ability, model)
     if isinstance(cells, Dealt):
-        parts = over_blocks(by_ability, theta, (items,), cells, mesh)
-        gradient = sums_of_subjects([(fetch(part), subjects) for part, subjects in parts], len(theta))
+        blocks = over_blocks(by_ability, theta, (items,), cells, mesh)
+        gradient = sums_of_subjects([(fetch(found), subjects) for found, subjects in blocks], len(theta))
     else:
         gradient = np.asarray(by_ability(jnp.asarray(theta, jnp.float32), items, cells), float)
     step = (gradient - theta) / (_ability_information(theta, found, observed) + 1)
@@ -252,7 +209,7 @@ def _by_ability(
     model: ModelOfItems,
     theta: jax.Array,
     items: PredictorParameters,
-    cells: Cells | Answers,
+    cells: Cells | ScaledAnswers,
     *,
     mesh: jax.sharding.Mesh | None = None,
 ) -> jax.Array:
@@ -265,11 +222,11 @@ def _ability_information(
     """Information about each ability: that of its group, as many responses as the subject has."""
     total = np.zeros(len(found.counts.nodes))
     size = found.counts.statistics.size // found.counts.observed.shape[1]
-    for part in _parts(found.counts.observed.shape[1], size):
+    for part in parts(found.counts.observed.shape[1], size):
         items, counts = _of_part(found, part)
         curves = moments(counts.model, items, counts.nodes, asymptotes=True)
         total += (curves.weights(counts.observed)[0][0] * items.slope[:, 0] ** 2).sum(axis=1)
-    group = _groups(theta)
+    group = groups(theta)
     return observed * (total / np.bincount(group, observed))[group]
 
 
@@ -296,7 +253,9 @@ def _start(
         located["difficulty"] = b, a**2 * precision[:, 1]
     if model.own_slopes:
         located["discrimination"] = np.log(a), a**2 * np.maximum(of_slope, 0.0)
-    begun = {site: _with_prior(*normal) for site, normal in located.items()}
+    begun = {
+        site: (x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5) for site, (x, information) in located.items()
+    }
     if hierarchical:
         for site, (x, _) in located.items():
             if site != "ability" or (model.has_places and not model.own_slopes):
@@ -308,10 +267,6 @@ def _start(
         begun["intercept"] = a * (pivots - b), a * sd
     sites = {site: Normal(*(jnp.asarray(np.asarray(x, np.float32)) for x in normal)) for site, normal in begun.items()}
     return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model.own_slopes else None)
-
-
-def _with_prior(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5
 
 
 def _hyperparameters(site: str, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -187,7 +187,7 @@ def response_model(
         b = numpyro.sample("difficulty", _moved(given.difficulty, moved.get("difficulty")))
         of_slope = _moved(given.discrimination, moved.get("discrimination"))
         a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
-    both: tuple[Callable, Callable]
+    both: tuple[Any, Any]
     of_responses: Any
     if block is not None:
         of_responses, scale = block.answers, float(block.number)

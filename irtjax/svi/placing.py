@@ -50,9 +50,9 @@ def answers_on_devices(
 ) -> Dealt:
     """Single answers on the devices, in blocks of at most so many subjects or answers; None for one block of all."""
     devices = 1 if mesh is None else mesh.size
-    subject_blocks = 1
+    each, subject_blocks = -(-responses.num_subjects // devices), 1
     if batch_subjects is not None:
-        subject_blocks = -(-(-(-responses.num_subjects // devices)) // (batch_subjects // devices))
+        subject_blocks = -(-each // (batch_subjects // devices))
     answer_blocks = 1 if batch_answers is None else -(-responses.num_answers // batch_answers)
     if mesh is None:
         return jax.tree.map(jnp.asarray, dealt(responses, subject_blocks, answer_blocks, seed))

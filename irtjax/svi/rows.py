@@ -1,14 +1,14 @@
 """Answers in rows of one width, by subject and by item, as kernels over single answers read them."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
 
 from irtjax import processes
 from irtjax.kernels.answers import Answers, Rows, answers_at_once
-from irtjax.kernels.one_pass_answers import ScaledRows
+from irtjax.kernels.one_pass_answers import ScaledAnswers, ScaledRows
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Int, Shaped
 
@@ -16,7 +16,7 @@ WIDTHS = tuple(2**power for power in range(2, 9))  # of rows of answers
 KEYS_AT_ONCE = 2**16  # of a side, that are written to rows
 OF_A_ROW = 2  # answers in the time of which a row is begun
 
-Compressed = scipy.sparse.csr_array | scipy.sparse.csc_array
+Compressed: TypeAlias = Any  # rows or columns of SciPy
 
 
 class _Shape(NamedTuple):
@@ -41,7 +41,7 @@ def of_codes(blocks: list[scipy.sparse.csr_array]) -> Answers:
     return Answers(rows(blocks), rows([block.tocsc() for block in blocks]))
 
 
-def of_responses(blocks: list[scipy.sparse.csr_array], leaves: tuple[Shaped[np.ndarray, " N"], ...]) -> Answers:
+def of_responses(blocks: list[scipy.sparse.csr_array], leaves: tuple[Shaped[np.ndarray, " N"], ...]) -> ScaledAnswers:
     """Responses on scales of their own, as `of_codes`.
 
     Args:
@@ -55,7 +55,7 @@ def of_responses(blocks: list[scipy.sparse.csr_array], leaves: tuple[Shaped[np.n
         cells = tuple(_written(side, shape, lambda _, at, leaf=leaf: leaf[at], leaf.dtype, MISSING) for leaf in leaves)
         return ScaledRows(places, keys, cells)
 
-    return Answers(rows(blocks), rows([block.tocsc() for block in blocks]))
+    return ScaledAnswers(rows(blocks), rows([block.tocsc() for block in blocks]))
 
 
 def _keys(side: list[Compressed]) -> tuple[_Shape, Int[np.ndarray, "B T R"]]:

@@ -157,7 +157,14 @@ def some_of(responses, share=0.3):
     return ScaledResponses(np.where(out, -1, responses.values), responses.subject_ids, responses.item_ids, *own)
 
 
-OTHERS_OF = {"binomial": (1, 0), "graded": (3, 2), "gpcm": (3, 2), "nominal": (3, 6), "beta_binomial": (1, 1), "ordered_beta": (2, 3)}
+OTHERS_OF = {
+    "binomial": (1, 0),
+    "graded": (3, 2),
+    "gpcm": (3, 2),
+    "nominal": (3, 6),
+    "beta_binomial": (1, 1),
+    "ordered_beta": (2, 3),
+}
 
 
 @pytest.mark.parametrize("name", ["binomial", *(pytest.param(x, marks=pytest.mark.slow) for x in list(OTHERS_OF)[1:])])
@@ -171,7 +178,9 @@ def test_the_likelihood_by_the_answer_is_that_of_the_matrix(name, counts):
     others = rng.normal(0, 0.5, (ITEMS, num_others))
 
     def value(theta, slope, intercept, others, cells, mesh=None):
-        return log_likelihood(families, theta, PredictorParameters(slope[:, None], intercept, others, top), cells, mesh=mesh)
+        return log_likelihood(
+            families, theta, PredictorParameters(slope[:, None], intercept, others, top), cells, mesh=mesh
+        )
 
     program = jax.jit(jax.value_and_grad(value, argnums=(0, 1, 2, 3)), static_argnames="mesh")
     with jax.enable_x64(True):
@@ -191,6 +200,7 @@ def test_the_likelihood_by_the_answer_is_that_of_the_matrix(name, counts):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:not converged")
 @pytest.mark.parametrize("model", ["graded", "rsm", "nominal", "beta_binomial", "ordered_beta"])
 def test_fits_by_the_answer_are_those_of_the_matrix(model, counts):
     given = counts[0] if model == "beta_binomial" else shares()[0] if model == "ordered_beta" else grades(True)[0]
