@@ -86,8 +86,7 @@ def fit(
             model (Linacre 1989). `Fit.facets` has them.
         sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default
             where there are more than 4 million cells of which fewer than 10% have an answer, if the model allows it.
-            MML does so with all models, of grades, counts and shares too, and nodes that subjects share; SVI with the
-            1PL and 2PL.
+            Both estimators do so with all models, of grades, counts and shares too; MML on nodes that subjects share.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
