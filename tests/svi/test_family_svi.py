@@ -204,7 +204,7 @@ def test_the_likelihood_by_the_answer_is_that_of_the_matrix(name, counts):
 @pytest.mark.parametrize("model", ["graded", "rsm", "nominal", "beta_binomial", "ordered_beta"])
 def test_fits_by_the_answer_are_those_of_the_matrix(model, counts):
     given = counts[0] if model == "beta_binomial" else shares()[0] if model == "ordered_beta" else grades(True)[0]
-    responses = some_of(given)
+    responses = some_of(given, 0.2)  # as many answers as there must be for chunks of the length of those of the matrix
     fit = functools.partial(irtjax.fit, responses, model, "svi", max_steps=200)
     found, expected = fit(sparse=True), fit(sparse=False)
     assert found.details["num_answers"] == (responses.values >= 0).sum()
