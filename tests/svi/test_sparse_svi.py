@@ -61,19 +61,15 @@ def test_several_devices_have_the_likelihood_of_one():
     with jax.enable_x64(True):
         blocks = placing.answers_on_devices(responses, None, None, 0, mesh)
         one = jax.tree.map(lambda leaf: leaf[0], blocks.answers)
-        spread = jnp.pad(jnp.asarray(theta), (0, 3))
-        for name, items in (("log_likelihood_1pl", (b,)), ("log_likelihood_2pl", (a, b))):
-            number = tuple(range(1 + len(items)))
-            found = jax.value_and_grad(functools.partial(getattr(of_answers, name), mesh=mesh), argnums=number)
-            expected = jax.value_and_grad(getattr(likelihood, name), argnums=number)
-            value, (by_subject, *by_item) = found(spread, *map(jnp.asarray, items), one)
-            assert not by_subject[61:].any()
-            for mine, theirs in zip(
-                jax.tree.leaves((value, by_subject[:61], by_item)),
-                jax.tree.leaves(expected(*map(jnp.asarray, (theta, *items)), y)),
-                strict=True,
-            ):
-                np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
+        theta, a, b = map(jnp.asarray, (theta, a, b))
+        spread = functools.partial(of_answers.log_likelihood_2pl, mesh=mesh)
+        found, (of_subjects, *of_items) = jax.value_and_grad(spread, (0, 1, 2))(jnp.pad(theta, (0, 3)), a, b, one)
+        expected = jax.value_and_grad(likelihood.log_likelihood_2pl, (0, 1, 2))(theta, a, b, y)
+        assert not of_subjects[61:].any()
+        for mine, theirs in zip(
+            jax.tree.leaves((found, of_subjects[:61], of_items)), jax.tree.leaves(expected), strict=True
+        ):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("devices", [1, 3])
