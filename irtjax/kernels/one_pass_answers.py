@@ -130,5 +130,5 @@ def _at(leaf: AnyArray, index: AnyArray) -> jax.Array:
 
 def _sums(of_rows: Float[AnyArray, "T R ..."], rows: ScaledRows, number: int) -> Float[jax.Array, "K ..."]:
     """Sums of rows by key."""
-    flat = of_rows.reshape(-1, *of_rows.shape[2:])
+    flat = of_rows.reshape(rows.keys.size, *of_rows.shape[2:])
     return jax.ops.segment_sum(flat, rows.keys.ravel(), number, indices_are_sorted=True)

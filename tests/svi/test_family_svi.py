@@ -159,6 +159,7 @@ def some_of(responses, share=0.3):
 
 OTHERS_OF = {
     "binomial": (1, 0),
+    "pcm": (1, 0),  # of grades 0 and 1
     "graded": (3, 2),
     "gpcm": (3, 2),
     "nominal": (3, 6),
@@ -167,10 +168,14 @@ OTHERS_OF = {
 }
 
 
-@pytest.mark.parametrize("name", ["binomial", *(pytest.param(x, marks=pytest.mark.slow) for x in list(OTHERS_OF)[1:])])
+@pytest.mark.parametrize(
+    "name", ["binomial", "pcm", *(pytest.param(x, marks=pytest.mark.slow) for x in list(OTHERS_OF)[1:])]
+)
 def test_the_likelihood_by_the_answer_is_that_of_the_matrix(name, counts):
     """With its gradients, on one device and on four, of which the last has two subjects fewer."""
     given = counts[0] if "binomial" in name else shares()[0] if name == "ordered_beta" else grades(True)[0]
+    if name == "pcm":
+        given = of_grades(np.minimum(given.values, 1).astype(float), *ids())
     responses, (per_item, num_others) = some_of(given), OTHERS_OF[name]
     rng, families = np.random.default_rng(1), ModelOfItems(name, per_item, num_others).families
     top = np.full(ITEMS, 3 if name in ("graded", "gpcm", "nominal") else 1)
