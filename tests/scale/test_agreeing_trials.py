@@ -8,6 +8,7 @@ from scipy.stats import betabinom, kstest, norm
 import irtjax
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.from_arrays import of_counts
+from irtjax.scale.forms import forms
 from irtjax.scale.item_fit import s_x2
 
 SUBJECTS, ITEMS = 150, 6
