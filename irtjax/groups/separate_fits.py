@@ -24,7 +24,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.sparse import SparseResponses
 from irtjax.scale.tested import one_by_one
-from irtjax.types import AnyArray, Bool, Float, Int, Shaped
+from irtjax.types import AnyArray, Bool, Float, Int
 
 MOST_TRIES = 10  # fits of a group, each without the items that had no finite estimate in the one before
 NODES = 21  # of a population, over which a difference is averaged

@@ -11,6 +11,7 @@ from statsmodels.regression.linear_model import OLS
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, proportion_correct
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales, whole
 from irtjax.scale.information import lowest_score
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Shaped
@@ -20,12 +21,13 @@ QUARTERS = 4
 
 
 def values_of_subjects(
-    responses: ResponseMatrix | ScaledResponses, ability: np.ndarray | None = None
+    responses: ResponseMatrix | OnScales, ability: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """What subjects are compared by: the number right, or the percentage of what was asked where not all was.
 
     Of grades the sum (`irtjax.scale.information.score_table`), or the mean of what was asked.
     """
+    responses = whole(responses)
     values: dict[str, np.ndarray]
     if isinstance(responses, ScaledResponses):
         if responses.observed.all():
