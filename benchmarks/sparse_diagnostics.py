@@ -8,6 +8,7 @@ after it, and what it finds, where there is nothing to be found. Groups are draw
 cores: five minutes with the defaults.
 """
 
+import functools
 import time
 from collections.abc import Callable
 
@@ -44,7 +45,7 @@ def main() -> None:
         "local_dependence": lambda: irtjax.local_dependence(fit),
     }
     for method in _METHODS.value:
-        analyses[f"dif, {method}"] = lambda method=method: irtjax.dif(responses, groups, method)
+        analyses[f"dif, {method}"] = functools.partial(irtjax.dif, responses, groups, method)
     for name, analyse in analyses.items():
         began = time.perf_counter()
         found = analyse()
@@ -52,7 +53,8 @@ def main() -> None:
         p_value = found["p_value"].dropna()
         said = f"{len(p_value):,} p-values, {(p_value < LEVEL).mean():.1%} below {LEVEL}" if len(p_value) else "no S-X2"
         print(
-            f"{name}: {taken:.0f} s, peak memory {peak_memory() / 1024:.2f} GiB; {len(found):,} rows, {said}", flush=True
+            f"{name}: {taken:.0f} s, peak memory {peak_memory() / 1024:.2f} GiB; {len(found):,} rows, {said}",
+            flush=True,
         )
 
 

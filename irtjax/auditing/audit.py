@@ -186,7 +186,8 @@ def _chances(items: Any, fit: Fit, single: SparseResponses) -> Float[np.ndarray,
     own = items.take(single.items)
     theta = np.nan_to_num(np.asarray(fit.ability))[single.subjects]
     at = own._replace(intercept=own.intercept + own.slope[:, 0] * theta)
-    return np.asarray(probabilities(at, np.zeros((1, 1)))[0])[0]
+    right, _ = probabilities(at, np.zeros((1, 1)))
+    return np.asarray(right)[0]
 
 
 def _shuffled(responses: Any, rng: np.random.Generator) -> Any:
@@ -199,7 +200,7 @@ def _shuffled(responses: Any, rng: np.random.Generator) -> Any:
         return dataclasses.replace(responses, answers=responses.answers[order], trials=trials)
     order = rng.permuted(np.tile(np.arange(responses.num_subjects)[:, None], responses.num_items), axis=0)
     values = np.take_along_axis(np.asarray(responses.values), order, axis=0)
-    if not on_scales(responses):
+    if isinstance(responses, ResponseMatrix):
         return ResponseMatrix(values, responses.subject_ids, responses.item_ids)
     trials = None if responses.trials is None else np.take_along_axis(np.asarray(responses.trials), order, axis=0)
     return dataclasses.replace(responses, values=values, trials=trials)
@@ -245,6 +246,6 @@ def _of_sound_items(
     hit = np.zeros(single.values.shape, bool)
     hit[cells] = right
     astray = np.cumsum(counts / np.maximum(counts.sum(axis=0), 1), axis=0)
-    other = np.minimum((rng.random(hit.shape)[:, :, None] > astray.T).sum(axis=2), number - 1)
+    other = np.minimum((np.asarray(rng.random(hit.shape))[:, :, None] > astray.T).sum(axis=2), number - 1)
     codes = np.where(hit, chosen.key, np.where(counts.sum(axis=0) > 0, other, -1))
     return _examine(again, chosen._replace(codes=np.where(chosen.codes < 0, -1, codes)), None, level)[0]

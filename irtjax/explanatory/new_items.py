@@ -27,6 +27,7 @@ from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import on_scales, whole
 from irtjax.types import Float, Int
 
@@ -71,7 +72,7 @@ class Predictions(NamedTuple):
     log_loss: pd.Series
 
 
-def model_of_difficulties(responses: Answers) -> str:
+def model_of_difficulties(responses: Answers | SparseResponses) -> str:
     """The model whose difficulties are predicted: the Rasch model, of counts its binomial form, of grades the graded.
 
     Raises:

@@ -23,8 +23,9 @@ from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.responses.compressed_rows import in_order, rows_of
 from irtjax.scale.answer_means import DENSE, AnswerMeans
+from irtjax.scale.posteriors import OF_ANSWER, Nodes
 from irtjax.scale.response_curves import category_curves, parameter_derivatives
-from irtjax.scale.tested import ENTRIES, OF_ANSWER, Nodes, Tested, of_fit, specification_of
+from irtjax.scale.tested import ENTRIES, Tested, of_fit, specification_of
 from irtjax.types import Bool, Float, Int
 
 WIDE = 6.0  # standard deviations of the populations that nodes reach beyond their means
@@ -168,10 +169,10 @@ def _sums(
         weights = _normalised(answers.rows(rows).matrix() @ table - 0.5 * z**2)
         own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
-        part = slice(starts[rows.start], starts[rows.start + len(weights)])
-        order = in_order(places[part], number)  # so that those of some items are side by side
+        mine = slice(starts[rows.start], starts[rows.start + len(weights)])
+        order = in_order(places[mine], number)  # so that those of some items are side by side
         subjects = np.repeat(np.arange(len(weights)), np.diff(starts[rows.start : rows.start + len(weights) + 1]))
-        parts.append(_Part(near, weights[:, near], subjects[order], places[part][order], categories[part][order]))
+        parts.append(_Part(near, weights[:, near], subjects[order], places[mine][order], categories[mine][order]))
     size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))
     for items in (slice(first, min(first + size, number)) for first in range(0, number, size)):
         for y in range(curves.p.shape[2]):

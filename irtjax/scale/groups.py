@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,17 +28,17 @@ def values_of_subjects(
 
     Of grades the sum (`irtjax.scale.information.score_table`), or the mean of what was asked.
     """
-    responses = whole(responses)
+    cells: Any = whole(responses)
     values: dict[str, np.ndarray]
-    if isinstance(responses, ScaledResponses):
-        if responses.observed.all():
-            values = {"raw_score": np.asarray(responses.values).sum(axis=1) + lowest_score(responses.scales)}
+    if isinstance(cells, ScaledResponses):
+        if cells.observed.all():
+            values = {"raw_score": np.asarray(cells.values).sum(axis=1) + lowest_score(cells.scales)}
         else:
-            values = {"mean_response": responses.mean(axis=1)}
-    elif (responses.values == MISSING).any():
-        values = {"percent_correct": 100 * proportion_correct(responses.values, axis=1)}
+            values = {"mean_response": cells.mean(axis=1)}
+    elif (cells.values == MISSING).any():
+        values = {"percent_correct": 100 * proportion_correct(cells.values, axis=1)}
     else:
-        values = {"raw_score": responses.values.sum(axis=1)}
+        values = {"raw_score": cells.values.sum(axis=1)}
     return values if ability is None else values | {"ability": ability}
 
 

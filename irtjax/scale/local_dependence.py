@@ -149,9 +149,9 @@ def _pairs_of(columns: _Columns, start: int, stop: int, least: int) -> Pairs:
     listed = np.triu(n >= least, 1)
     first, second = np.nonzero(listed)
     n = n[listed]
-    products = ((one.residual, other.seen), (one.seen, other.residual), (one.square, other.seen))
-    products += ((one.seen, other.square), (one.residual, other.residual))
-    products += ((one.part, other.part), (one.own, other.seen), (one.seen, other.own))
+    products = [(one.residual, other.seen), (one.seen, other.residual), (one.square, other.seen)]
+    products += [(one.seen, other.square), (one.residual, other.residual)]
+    products += [(one.part, other.part), (one.own, other.seen), (one.seen, other.own)]
     with np.errstate(invalid="ignore", divide="ignore"):
         mean, mean_other, square, square_other, both, shared, own, own_other = (
             sums(*of_both)[listed] / n for of_both in products
@@ -212,7 +212,8 @@ def with_saddlepoint(
         x, x_other = (np.where(seen, residuals[at], 0.0) for at in (one, other))
         norm_of = np.sqrt((x**2).sum(axis=0) * (x_other**2).sum(axis=0))
         total = (x * x_other).sum(axis=0) - expected[some] * norm_of
-        found = product_p_values(*(np.where(seen, p[at], 0.5) for at in (one, other)), seen, total)
+        chance, chance_other = (np.where(seen, p[at], 0.5) for at in (one, other))
+        found = product_p_values(chance, chance_other, seen, total)
         p_value[doubtful[some]] = np.maximum(found, p_value[doubtful[some]])
     return table.assign(p_value=p_value, p_holm=holm(p_value))
 

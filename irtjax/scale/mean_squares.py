@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.scale.posterior_terms import LEAST_VARIANCE, deviations_at, terms
+from irtjax.scale.posteriors import nodes_of
 from irtjax.scale.response_curves import worths
-from irtjax.scale.tested import Tested, informative, nodes_of, own_parts
+from irtjax.scale.tested import Tested, informative, own_parts
 from irtjax.types import Float, Int, Shaped
 
 RELATIVE = 1e-10  # of what parameters explain of a residual: below it they are the same parameter

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from irtjax.scale.answer_means import AnswerMeans
+from irtjax.scale.posteriors import Nodes, posteriors
 from irtjax.scale.response_curves import (
     category_curves,
     parameter_derivatives,
@@ -14,7 +15,7 @@ from irtjax.scale.response_curves import (
     worth_curves,
     worths,
 )
-from irtjax.scale.tested import Nodes, Tested, posteriors
+from irtjax.scale.tested import Tested
 from irtjax.types import Float, Shaped
 
 LEAST_VARIANCE = 1e-300
@@ -81,7 +82,8 @@ def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
             there = statistic != 0
             tables = [by.reshape(*mean.shape[:1], len(test.top), -1)[:, :, s] for by in derivatives]
             scores[:, there] += statistic[there] * np.stack(of.of(tables, there))
-        yield Terms(rows, own, *found, scores)
+        square, variance, standardised, of_square, of_standardised = found
+        yield Terms(rows, own, square, variance, standardised, of_square, of_standardised, scores)
 
 
 def _of_numbers(

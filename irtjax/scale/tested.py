@@ -13,10 +13,8 @@ from irtjax.estimation.specify import specify
 from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
-from irtjax.integration.sparse_answers import sparse_answers
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.coded_counts import effective_trials
-from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
@@ -26,13 +24,10 @@ from irtjax.responses.values import in_memory, on_scales, whole
 from irtjax.scale.forms import FEWEST
 from irtjax.scoring.abilities import matching
 from irtjax.scoring.family_items import KnownItems, ready
-from irtjax.scoring.family_nodes import family_nodes
-from irtjax.scoring.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
 from irtjax.types import Bool, Float, Int, Shaped
 
 FEWEST_OTHER = 10
 ENTRIES = 2**24  # of arrays of subjects by nodes, or by items, at a time
-OF_ANSWER = 32  # numbers that are held of a response and its posterior
 
 
 class Tested(NamedTuple):
@@ -149,7 +144,8 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
     single = one_by_one(given.responses)
     items = jax.tree.map(lambda leaf: np.asarray(leaf, float), given.parameters)
     num_items = single.num_items
-    model, top, graded = BINARY, np.ones(num_items, int), np.ones(num_items, bool)
+    model: Any = BINARY
+    top, graded = np.ones(num_items, int), np.ones(num_items, bool)
     trials = np.ones(single.num_answers) if single.trials is None else single.trials.astype(float)
     codes, times = single.answers, trials
     if given.known is not None:
@@ -157,6 +153,7 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         model, items = known.model, items._replace(top=np.asarray(known.parameters.top))
         top = np.asarray(given.known.parameters.top)
         graded = np.array([scale.labels is not None for scale in given.known.scales])
+        assert isinstance(coded, SparseResponses)
         codes = np.asarray(coded.answers)
         times = np.ones(len(codes)) if coded.trials is None else coded.trials.astype(float)
     places = pd.Index(found.responses.item_ids.astype(str)).get_indexer(given.responses.item_ids.astype(str))
@@ -260,77 +257,6 @@ def informative(test: Tested) -> Bool[np.ndarray, " I"]:
     np.maximum.at(commonest, cells // max(len(kinds), 1), counts)
     answered = np.bincount(single.items, minlength=number)
     return (answered >= FEWEST) & (answered - commonest >= FEWEST_OTHER)
-
-
-class Nodes(NamedTuple):
-    """Q abilities that stand for the population, in logits, and the logarithms of their weights."""
-
-    theta: Float[np.ndarray, " Q"]
-    log_weights: Float[np.ndarray, " Q"]
-
-
-def nodes_of(test: Tested) -> Nodes:
-    """Nodes that resolve the posterior of every subject."""
-    mean, sd = (float(x) for x in test.population)
-    number = int(np.diff(test.single.starts).max(initial=1))
-    if test.known is None:
-        line = line_nodes(test.items, number, mean, sd)
-        return Nodes(np.asarray(line.nodes), np.asarray(line.log_weights))
-    end, most = NEAREST_END, np.zeros(len(test.top))
-    np.maximum.at(most, test.single.items, test.times)
-    with jax.enable_x64(True):
-        centre, unit, items = rescaled(test.known._replace(parameters=test.items), test.population, in_population=True)
-        while True:
-            line = family_nodes(test.model, items, most, number, end)
-            nodes = Nodes(centre + unit * np.asarray(line.nodes), np.asarray(line.log_weights))
-            ends = max(part.weights[:, [0, -1]].max() for part in posteriors(test, nodes))
-            if ends <= AT_ENDS or 2 * end > FARTHEST_END:
-                return nodes
-            end *= 2  # responses say that someone is there
-
-
-class Posteriors(NamedTuple):
-    """Of some subjects.
-
-    Attributes:
-        rows: which subjects.
-        at: their responses.
-        weights: (B, Q) of the nodes.
-    """
-
-    rows: slice
-    at: slice
-    weights: Float[np.ndarray, "B Q"]
-
-
-def posteriors(test: Tested, nodes: Nodes) -> Iterator[Posteriors]:
-    """Of all subjects, some at a time."""
-    single = test.single
-    trials = test.times.astype(int) if (test.times != 1).any() else None
-    answers = sparse_answers(single.starts, single.items, test.codes, len(test.top), test.model, trials)
-    natural = test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
-    table = answers.table(*(np.asarray(leaf) for leaf in natural))
-    for rows, at in some_subjects(test, len(nodes.theta), OF_ANSWER):
-        height = answers.rows(rows).matrix() @ table + nodes.log_weights[None, :]
-        weights = np.exp(height - height.max(axis=1, keepdims=True))
-        yield Posteriors(rows, at, weights / weights.sum(axis=1, keepdims=True))
-
-
-def some_subjects(test: Tested, entries: int, of_answer: int = 1) -> Iterator[tuple[slice, slice]]:
-    """Subjects some at a time, and their responses: as many as take `ENTRIES` numbers.
-
-    Args:
-        test: of all subjects.
-        entries: that a subject takes.
-        of_answer: that each of its responses takes.
-    """
-    starts = test.single.starts
-    ends = np.concatenate([[0], np.cumsum(entries + of_answer * np.diff(starts))])
-    first = 0
-    while first < test.num_subjects:
-        last = max(first + 1, int(np.searchsorted(ends, ends[first] + ENTRIES, side="right")) - 1)
-        yield slice(first, last), slice(int(starts[first]), int(starts[last]))
-        first = last
 
 
 def own_parts(test: Tested, chosen: Bool[np.ndarray, " N"], entries: int) -> Iterator[Int[np.ndarray, " n"]]:

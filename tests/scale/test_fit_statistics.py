@@ -26,6 +26,7 @@ from irtjax.scale.misfit import lz, misfit
 from irtjax.scale.misfit import mean_squares as of_right_wrong
 from irtjax.scale.overall_fit import fit_of_margins
 from irtjax.scale.person_fit import standardised_log_likelihoods
+from irtjax.scale.posteriors import nodes_of
 from irtjax.scale.response_curves import category_curves, worth
 from irtjax.scale.sum_scores import rest_distributions, sum_distribution
 from irtjax.scoring.family_items import known_items
@@ -153,7 +154,7 @@ def test_integrated_mean_squares_by_brute_force(fit):
             own = rest * p[:, i, values[j, i]] / chance[values[j, i]]
             square[j, i] = own @ (values[j, i] - mean[:, i]) ** 2
             standardised[j, i] = terms[values[j, i]]
-    (part,) = mean_squares.terms(test, tested.nodes_of(test))
+    (part,) = mean_squares.terms(test, nodes_of(test))
     seen = values >= 0
     np.testing.assert_allclose(part.square, square[seen], rtol=1e-6)
     np.testing.assert_allclose(part.standardised, standardised[seen], rtol=1e-6)
