@@ -28,7 +28,7 @@ from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import OnScales, on_scales
+from irtjax.responses.values import OnScales, in_memory, on_scales
 from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
@@ -164,7 +164,7 @@ def _with_free_items(
             raise InputError(f"`free_by_group` does not go with `{name}`")
     if not isinstance(options.get("guessing"), int | float | None):
         raise InputError("`free_by_group` does not go with a `guessing` of each item: give one number")
-    given = responses.read()
+    given = in_memory(responses)
     kinds = as_kinds(options["free_by_group"], given.item_ids)
     models = [model] * given.num_items if isinstance(model, str) else list(model)
     for item, kind in kinds.items():
