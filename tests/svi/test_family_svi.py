@@ -169,7 +169,7 @@ OTHERS_OF = {
 
 
 @pytest.mark.parametrize(
-    "name", ["binomial", "pcm", *(pytest.param(x, marks=pytest.mark.slow) for x in list(OTHERS_OF)[1:])]
+    "name", ["binomial", "pcm", *(pytest.param(x, marks=pytest.mark.slow) for x in list(OTHERS_OF)[2:])]
 )
 def test_the_likelihood_by_the_answer_is_that_of_the_matrix(name, counts):
     """With its gradients, on one device and on four, of which the last has two subjects fewer."""
