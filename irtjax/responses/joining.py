@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.responses.formats.cells import joined
 from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
@@ -100,18 +101,18 @@ def concatenate_given(parts: Mapping[str, Given]) -> Given:
     if len(set(every)) < len(every):
         every = [f"{name}/{subject}" for name, part in parts.items() for subject in part.subject_ids]
     facets = list(dict.fromkeys(one for part in parts.values() for one in part.facet_ids))
-    places = [np.array([items[item] for item in part.item_ids]) for part in parts.values()]
+    places = [np.array([items[item] for item in part.item_ids], np.int32) for part in parts.values()]
     return Given(
         every,
         list(items),
-        np.concatenate([part.subjects + start for part, start in zip(parts.values(), starts, strict=False)]),
+        np.concatenate([part.subjects + np.int32(start) for part, start in zip(parts.values(), starts, strict=False)]),
         np.concatenate([place[part.items] for part, place in zip(parts.values(), places, strict=True)]),
-        np.concatenate([part.cells.astype(object) for part in parts.values()]),
+        joined([part.cells for part in parts.values()]),
         None if first.trials is None else np.concatenate([part.trials for part in parts.values()]),  # type: ignore[misc]
         None
         if first.facet is None
         else np.concatenate(
-            [np.array([facets.index(r) for r in part.facet_ids])[part.facet] for part in parts.values()]
+            [np.array([facets.index(r) for r in part.facet_ids], np.int32)[part.facet] for part in parts.values()]
         ),
         facets,
     )

@@ -52,9 +52,9 @@ def read_given(paths: Sequence[str | Path], metric: Names = None, filter: Names 
     Raises:
         InputError: as `read`.
     """
-    answers = _answers(paths, Wanted(_names(metric), _names(filter), scored=False))
+    wanted = Wanted(_names(metric), _names(filter), scored=False)
     with naming(", ".join(map(str, paths))):
-        return of_answers(answers)
+        return of_answers(lambda: _answers(paths, wanted))
 
 
 def names_models(path: str | Path) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import refuse_responses_as_ids
+from irtjax.responses.formats.cells import is_null
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory
 from irtjax.responses.formats.data_frames import (
     codes_of,
@@ -22,7 +23,7 @@ from irtjax.responses.formats.data_frames import (
     of_table,
     texts,
 )
-from irtjax.responses.formats.given import Given, is_null
+from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, beside, long_names
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.stored import StoredResponses
