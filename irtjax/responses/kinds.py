@@ -36,29 +36,30 @@ class Numbers(NamedTuple):
     scored: Bool[np.ndarray, " I"]
 
 
-def by_item(given: Given) -> list[Int[np.ndarray, " _"]]:
-    """The places of the responses to each item.
+def require_answered(given: Given) -> None:
+    """Refuses an item without responses.
 
     Raises:
-        InputError: an item has none.
+        InputError: names the first.
     """
-    starts, order = grouped(given.items, len(given.item_ids))
-    empty = np.diff(starts) == 0
+    empty = np.ones(len(given.item_ids), bool)
+    empty[given.items] = False
     if empty.any():
         item = given.item_ids[int(np.argmax(empty))]
         raise InputError(f"item {item!r} has no responses (1 of {empty.sum()} such): leave it out")
-    return np.split(order, starts[1:-1])
 
 
 def numbers_by_item(given: Given) -> Numbers:
     """What numbers each item has.
 
     Raises:
-        InputError: an item has numbers and texts.
+        InputError: an item has numbers and texts, or none of both.
     """
+    require_answered(given)
+    starts, order = grouped(given.items, len(given.item_ids))
     numbers, at = numbers_of(given.cells.different), given.cells.at
     found = Numbers(*(np.zeros(len(given.item_ids), kind) for kind in (bool, int, float, float, bool)))
-    for i, places in enumerate(by_item(given)):
+    for i, places in enumerate(np.split(order, starts[1:-1])):
         own = np.unique(numbers[places if at is None else np.unique(at[places])])  # NaN is the last
         is_text = np.isnan(own[-1])
         if is_text and len(own) > 1:

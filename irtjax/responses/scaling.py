@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.compressed_rows import answered_again, inverse
+from irtjax.responses.compressed_rows import TOGETHER, answered_again, inverse
 from irtjax.responses.formats.cells import numbers_of
 from irtjax.responses.formats.given import Given
-from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, by_item, different, kinds_of, numbers_by_item
+from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, different, kinds_of, numbers_by_item, require_answered
 from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown
@@ -72,6 +72,7 @@ def as_sparse(
     """
     if repeats not in (None, "mean"):
         raise InputError(f"`repeats` {repeats!r}: expected 'mean' or 'last'")
+    require_answered(given)
     scales = _scales(given, wanted, grades)
     counts, no_order = (np.array([one == kind for one in wanted]) for kind in (COUNTED, UNORDERED))
     found = _gather(given, scales, counts, no_order)
@@ -172,18 +173,27 @@ def _stored(given: Given, scales: Sequence[Scale], place: Int[np.ndarray, " N"])
     whole = all(scale.labels is not None for scale in scales)
     top = max((scale.top for scale in scales if scale.labels is not None), default=1)
     stored = np.empty(len(given.cells), (np.int8 if top <= np.iinfo(np.int8).max else np.int32) if whole else float)
-    different, codes = given.cells.different, given.cells.at
+    known: dict[Scale, int] = {}
+    scale_of = np.array([known.setdefault(scale, len(known)) for scale in scales])
     tables: dict[Scale, np.ndarray] = {}  # of the different cells
-    for scale, at in zip(scales, by_item(given), strict=True):
-        if codes is None:
-            found = _places(different[at], scale)
-        else:
-            if scale not in tables:
-                tables[scale] = _places(different, scale)
-            found = tables[scale][codes[at]]
-        if (wrong := np.isnan(found)).any():
-            raise _not_on_scale(given, int(at[np.argmax(wrong)]), scale)
-        stored[place[at]] = found
+    different, codes = given.cells.different, given.cells.at
+    for first in range(0, len(stored), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        of = scale_of[given.items[part]]
+        order = np.argsort(of, kind="stable")
+        found = np.empty(len(of))
+        for at in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            scale = scales[given.items[first + at[0]]]
+            if codes is None:
+                found[at] = _places(different[part][at], scale)
+            else:
+                if scale not in tables:
+                    tables[scale] = _places(different, scale)
+                found[at] = tables[scale][codes[part][at]]
+        if (wrong := np.flatnonzero(np.isnan(found))).size:
+            n = first + int(wrong[np.argmin(given.items[part][wrong])])  # the first to the first item
+            raise _not_on_scale(given, n, scales[given.items[n]])
+        stored[place[part]] = found
     return stored
 
 

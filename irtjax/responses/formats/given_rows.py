@@ -116,11 +116,11 @@ def of_rows(parts: Iterable[Rows], place: Place) -> Given:
 
 
 class _Cells:
-    """Cells so far: each different one once, and which of them each row has; or numbers, where these are too many."""
+    """Cells so far: each different one once, and which of them each row has; or all, if they are too many numbers."""
 
     def __init__(self, place: Place) -> None:
         self.place, self.known = place, dict[tuple[type, Any], int]()  # the cells, in the order of their numbers
-        self.column = array.array("i")
+        self.column, self.has_text = array.array("i"), False
 
     def __len__(self) -> int:
         return len(self.column)
@@ -138,7 +138,7 @@ class _Cells:
                 MISSING if one is None else self.known.setdefault((type(one), one), len(self.known)) for one in own
             ]
             self._extend(np.array(codes, np.int32), part)
-            if len(self.known) > MOST_DIFFERENT:
+            if len(self.known) > MOST_DIFFERENT and not self.has_text:
                 self._turn_to_numbers()
         else:
             numbers = numbers_of(objects(own))
@@ -155,13 +155,11 @@ class _Cells:
 
     def _turn_to_numbers(self) -> None:
         numbers = np.append(numbers_of(objects([cell for _, cell in self.known])), np.nan)  # of what is missing
-        at = np.frombuffer(self.column, np.int32)
-        if (wrong := np.isnan(numbers[:-1])).any():
-            code = int(np.argmax(wrong))
-            self._refuse([*self.known][code][1], int(np.argmax(at == code)))
-        column = array.array("d")
-        column.frombytes(numbers[at].tobytes())
-        self.column = column
+        self.has_text = bool(np.isnan(numbers[:-1]).any())
+        if not self.has_text:
+            column = array.array("d")
+            column.frombytes(numbers[np.frombuffer(self.column, np.int32)].tobytes())
+            self.column = column
 
     def _refuse(self, cell: Any, row: int) -> None:
         raise InputError(

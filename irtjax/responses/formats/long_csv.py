@@ -157,7 +157,7 @@ def _blocks(path: Path, header: list[str], names: Names) -> Iterator[list[pyarro
     columns = None  # the first rows have the header
     for rows in _whole_rows(path):
         parse = pyarrow.csv.ParseOptions(newlines_in_values=_has_quotes(rows))
-        options = pyarrow.csv.ReadOptions(block_size=len(rows) + 1, column_names=columns)
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(rows) + 1, column_names=columns)
         try:
             block = pyarrow.csv.read_csv(pyarrow.py_buffer(rows), options, parse, convert)
         except (pyarrow.ArrowException, KeyError) as error:

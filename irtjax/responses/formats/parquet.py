@@ -34,7 +34,7 @@ from irtjax.types import Int
 T = TypeVar("T")
 ITEM_ID = LONG_COLUMNS[1]
 LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row numbers
-ROWS_AT_ONCE = 2**17  # of a long table
+ROWS_AT_ONCE = 2**16  # of a long table
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
@@ -56,7 +56,7 @@ def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
     for name in names.known:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
-    batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known)
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known, use_threads=False)
     while (batch := _guarded(lambda: next(batches, None))) is not None:
         _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
         yield [batch.column(name) for name in names.known]
