@@ -165,7 +165,7 @@ def _with_free_items(
             raise InputError(f"`free_by_group` does not go with `{name}`")
     if not isinstance(options.get("guessing"), int | float | None):
         raise InputError("`free_by_group` does not go with a `guessing` of each item: give one number")
-    given = responses.read()
+    given = responses if isinstance(responses, SparseResponses) else responses.read()
     kinds = as_kinds(options["free_by_group"], given.item_ids)
     models = [model] * given.num_items if isinstance(model, str) else list(model)
     for item, kind in kinds.items():

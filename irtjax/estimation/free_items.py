@@ -10,7 +10,9 @@ from irtjax.errors import InputError
 from irtjax.estimation.grouping import ALL, FREE, Membership
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.types import Int, Shaped
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales
+from irtjax.types import Bool, Int, Shaped
 
 FreeByGroup = Mapping[str, str] | Sequence[str]
 
@@ -55,7 +57,7 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
     """Splits items.
 
     Args:
-        responses: right/wrong or others, in memory.
+        responses: right/wrong or others, in memory; single answers stay single.
         found: the groups.
         kinds: what is free of which item (`as_kinds`).
 
@@ -68,7 +70,7 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
     if len(kinds) == len(ids):
         raise InputError("`free_by_group`: all items are free, and nothing puts the groups on one scale: keep some")
     _require_tied(responses, found, kinds)
-    seen = np.asarray(responses.values) >= 0
+    answered_by = _answered_by(responses, found)
     source: list[int] = []
     group: list[int] = []
     copies = []
@@ -76,29 +78,78 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         if item not in kinds:
             source, group = [*source, item], [*group, -1]
             continue
-        answered = [at for at in range(len(found.names)) if seen[found.member == at, item].any()]
+        answered = np.flatnonzero(answered_by[item]).tolist()
         copies.append((kinds[item], np.arange(len(source), len(source) + len(answered))))
         source, group = source + [item] * len(answered), group + answered
     columns, of_group = np.array(source), np.array(group)
     names = np.array([ids[i] if g < 0 else f"{ids[i]} ({found.names[g]})" for i, g in zip(source, group, strict=True)])
     if len(np.unique(names)) < len(names):
         raise InputError(f"`free_by_group`: items are called {names[of_group >= 0][0]!r} already")
-    mine = (of_group < 0) | (found.member[:, None] == of_group)
-    values = np.asarray(responses.values)[:, columns]
-    values = np.where(mine, values, np.asarray(MISSING, values.dtype))
-    split: Any
-    if isinstance(responses, ScaledResponses):
-        split = dataclasses.replace(
-            responses,
-            values=values,
-            item_ids=names,
-            scales=tuple(responses.scales[i] for i in columns),
-            trials=None if responses.trials is None else np.asarray(responses.trials)[:, columns],
-        )
-    else:
-        split = ResponseMatrix(values, responses.subject_ids, names)
+    split = (_split_answers if isinstance(responses, SparseResponses) else _split_cells)(
+        responses, found.member, columns, of_group, names
+    )
     labels = np.array(["" if g < 0 else found.names[g] for g in group])
     return FreeItems(split, found._replace(copies=tuple(copies)), columns, labels)
+
+
+def _answered_by(responses: Any, found: Membership) -> Bool[np.ndarray, "I G"]:
+    """Whether any subject of a group answered an item."""
+    result = np.zeros((responses.num_items, len(found.names)), bool)
+    if isinstance(responses, SparseResponses):
+        result[responses.items, found.member[responses.subjects]] = True
+        return result
+    for group, column in enumerate(result.T):
+        column[:] = (np.asarray(responses.values)[found.member == group] >= 0).any(axis=0)
+    return result
+
+
+def _split_cells(
+    responses: ResponseMatrix | ScaledResponses,
+    member: Int[np.ndarray, " J"],
+    columns: Int[np.ndarray, " columns"],
+    of_group: Int[np.ndarray, " columns"],
+    names: Shaped[np.ndarray, " columns"],
+) -> ResponseMatrix | ScaledResponses:
+    """A matrix with these columns; arguments as in `_split_answers`."""
+    mine = (of_group < 0) | (member[:, None] == of_group)
+    values = np.asarray(responses.values)[:, columns]
+    values = np.where(mine, values, np.asarray(MISSING, values.dtype))
+    if not isinstance(responses, ScaledResponses):
+        return ResponseMatrix(values, responses.subject_ids, names)
+    return dataclasses.replace(
+        responses,
+        values=values,
+        item_ids=names,
+        scales=tuple(responses.scales[i] for i in columns),
+        trials=None if responses.trials is None else np.asarray(responses.trials)[:, columns],
+    )
+
+
+def _split_answers(
+    responses: SparseResponses,
+    member: Int[np.ndarray, " J"],
+    columns: Int[np.ndarray, " columns"],
+    of_group: Int[np.ndarray, " columns"],
+    names: Shaped[np.ndarray, " columns"],
+) -> SparseResponses:
+    """Single answers, each in the column of its item and group: in the same order, as a subject has one group.
+
+    Args:
+        responses: to all items.
+        member: the group of each subject.
+        columns: the item of each column.
+        of_group: the group of each column, -1 where all have the item in common.
+        names: of the columns.
+    """
+    place = np.zeros((responses.num_items, int(member.max()) + 1), np.int32)
+    for column, (item, group) in enumerate(zip(columns, of_group, strict=True)):
+        place[item, slice(None) if group < 0 else group] = column
+    return dataclasses.replace(
+        responses,
+        items=place[responses.items, member[responses.subjects]],
+        item_ids=names,
+        scales=None if responses.scales is None else tuple(responses.scales[i] for i in columns),
+    )
 
 
 def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -> None:
@@ -117,13 +168,17 @@ def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -
             raise InputError(
                 f"{name}: all of '{alike}' answered alike, so that nothing of it can stay the same; free {ALL}"
             )
-        categories = isinstance(responses, ScaledResponses) and responses.scales[item].labels is not None
+        categories = on_scales(responses) and responses.scales[item].labels is not None
         if kind != ALL and categories and len({tuple(values) for values in given.values()}) > 1:
             raise InputError(f"{name}: its groups used different categories, which cannot stay the same; free {ALL}")
 
 
 def answers_by_group(responses: Any, found: Membership, item: int) -> dict[str, Shaped[np.ndarray, " n"]]:
     """The different answers to an item, by the name of each group that answered it."""
-    column = np.asarray(responses.values)[:, item]
-    groups = {str(name): np.unique(column[(found.member == at) & (column >= 0)]) for at, name in enumerate(found.names)}
+    if isinstance(responses, SparseResponses):
+        own = responses.items == item
+        member, column = found.member[responses.subjects[own]], responses.answers[own]
+    else:
+        member, column = found.member, np.asarray(responses.values)[:, item]
+    groups = {str(name): np.unique(column[(member == at) & (column >= 0)]) for at, name in enumerate(found.names)}
     return {name: values for name, values in groups.items() if len(values)}
