@@ -125,9 +125,10 @@ def _of_all(found: Fit) -> dict[str, Any]:
 
 def _held_out(responses: OnScales, candidate: Candidate, held: np.ndarray) -> dict[str, Any]:
     """Scores of the predictions of the responses that are held out of a fit."""
-    category, probability, converged = (_of_answers if isinstance(responses, SparseResponses) else _of_cells)(
-        responses, candidate, held
-    )
+    if isinstance(responses, SparseResponses):
+        category, probability, converged = _of_answers(responses, candidate, held)
+    else:
+        category, probability, converged = _of_cells(responses, candidate, held)
     return {**scores(category.astype(int), probability), "num_predicted": len(category), "converged": converged}
 
 

@@ -20,7 +20,7 @@ from irtjax.storage.sources import naming, shown
 from irtjax.types import Bool, Int
 
 LAST = "last"  # of several answers of a subject to an item
-AT_ONCE = 2**16  # answers of a part, where each is an object of Python
+AT_ONCE = 2**15  # answers of a part, where each is an object of Python
 LARGE, SPARSE = 2**30, 1e-3  # cells, and the share of them with an answer, below which a matrix is a mistake
 Place = Callable[[int], str]
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -74,29 +74,17 @@ class How(NamedTuple):
 AS_IT_COMES = How()
 
 
-def gather(again: Callable[[], Iterable[Answer]], how: How = AS_IT_COMES) -> InMemory:
-    """The responses of some answers; those that are not given are missing.
-
-    Args:
-        again: the answers, from the first.
-        how: they are held.
-
-    Raises:
-        InputError: see `collect` and `as_held`.
-    """
-    return as_held(collect(parts_of(again()), place_in(again), how.repeats), how.sparse)
-
-
 def parts_of(answers: Iterable[Answer]) -> Iterator[Part]:
     """Some thousand answers at a time."""
     rest = iter(answers)
     while some := list(itertools.islice(rest, AT_ONCE)):
         places, subjects, items, codes = zip(*some, strict=True)
-        ids = numbered_ids(subjects, "subject", places), numbered_ids(items, "item", places)
+        name = places.__getitem__
+        ids = numbered_ids(subjects, "subject", name), numbered_ids(items, "item", name)
         yield Part(*ids, np.array(codes, np.int8))
 
 
-def numbered_ids(ids: Sequence[str], what: str, places: Sequence[str]) -> pyarrow.DictionaryArray:
+def numbered_ids(ids: Sequence[str], what: str, place: Place) -> pyarrow.DictionaryArray:
     """Ids of some answers by their positions among the different ones.
 
     Raises:
@@ -107,8 +95,8 @@ def numbered_ids(ids: Sequence[str], what: str, places: Sequence[str]) -> pyarro
     try:
         return numbered(at, list(found), what)
     except InputError:
-        for place, one in zip(places, ids, strict=True):
-            with naming(place):
+        for n, one in enumerate(ids):
+            with naming(place(n)):
                 as_ids([one], what)
         raise
 

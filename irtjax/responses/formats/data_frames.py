@@ -188,7 +188,8 @@ def _given_parts(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Na
     for part in parts:
         subjects, items = (_numbered(*of, first) for of in zip(part, names[:2], strict=False))
         rest = iter([_cells(column) for column in part[2:]])
-        yield Rows(subjects, items, *(None if name is None else next(rest) for name in names[2:]))
+        of_roles: list[Any] = [None if name is None else next(rest) for name in names[2:]]
+        yield Rows(subjects, items, *of_roles)
         first += len(subjects)
 
 

@@ -73,7 +73,7 @@ def _rows_of(answers: Iterable[tuple[Any, ...]]) -> Iterator[Rows]:
     rest = iter(answers)
     while some := [Answer(*one) for one in itertools.islice(rest, AT_ONCE)]:
         places, subjects, items, *columns = zip(*some, strict=True)
-        ids = numbered_ids(subjects, "subject", places), numbered_ids(items, "item", places)
+        ids = (numbered_ids(*of, places.__getitem__) for of in ((subjects, "subject"), (items, "item")))
         yield Rows(*ids, *(None if column[0] is None and at else coded(column) for at, column in enumerate(columns)))
 
 
@@ -108,11 +108,9 @@ def of_rows(parts: Iterable[Rows], place: Place) -> Given:
         found = found.some(there)
         for at, column in enumerate(columns):
             columns[at] = column[there] if len(column) else column
-    return require_some(
-        Given(
-            *names, *columns[:2], found, *(column if len(column) else None for column in columns[2:]), [*facets.known]
-        )
-    )
+    subjects, items, *rest = columns
+    of_trials, of_facets = (column if len(column) else None for column in rest)
+    return require_some(Given(*names, subjects, items, found, of_trials, of_facets, [*facets.known]))  # type: ignore[call-arg]
 
 
 class _Cells:
@@ -120,7 +118,8 @@ class _Cells:
 
     def __init__(self, place: Place) -> None:
         self.place, self.known = place, dict[tuple[type, Any], int]()  # the cells, in the order of their numbers
-        self.column, self.has_text = array.array("i"), False
+        self.column: array.array[Any] = array.array("i")
+        self.has_text = False
 
     def __len__(self) -> int:
         return len(self.column)

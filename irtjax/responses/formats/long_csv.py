@@ -66,26 +66,26 @@ def read(path: Path, header: list[str], names: Names, how: How) -> InMemory:
         return _scored(_rows(path, header, names), header.index(names.response) + 1)
 
     place = functools.partial(_place, path)
-    own = names._replace(facet=None)
-    try:
+    own, found = names._replace(facet=None), None
+    with contextlib.suppress(_NotPlainError):
         found = collect((_part(*block) for block in _blocks(path, header, own)), place, how.repeats)
-    except _NotPlainError:
+    if found is None:  # what was read is gone with the error
         found = collect(parts_of(again()), place, how.repeats)
     return as_held(found, how.sparse)
 
 
 def read_given(path: Path, header: list[str], names: Names) -> Given:
     """The responses of a file as they were given."""
-    try:
+    with contextlib.suppress(_NotPlainError):
         return of_rows(_given_parts(path, header, names), functools.partial(_place, path))
-    except _NotPlainError:
-        return of_answers(lambda: _rows(path, header, names))
+    return of_answers(lambda: _rows(path, header, names))
 
 
 def _given_parts(path: Path, header: list[str], names: Names) -> Iterator[Rows]:
     for subjects, items, *columns in _blocks(path, header, names):
         rest = iter([Cells(objects(one.dictionary.to_pylist()), one.indices.to_numpy()) for one in columns])
-        yield Rows(subjects, items, *(None if name is None else next(rest) for name in names[2:]))
+        of_roles: list[Any] = [None if name is None else next(rest) for name in names[2:]]
+        yield Rows(subjects, items, *of_roles)
 
 
 def _place(path: Path, at: int) -> str:
