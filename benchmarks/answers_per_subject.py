@@ -29,6 +29,7 @@ from irtjax.fits.reading import read
 from irtjax.plots.style import COLOURS, plain, save_figure
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses, of_matrix
+from irtjax.responses.stored import StoredResponses
 from irtjax.storage.files import writable_directory, write_csv
 
 _RESPONSES = flags.DEFINE_string("responses", None, "file of responses, right and wrong or grades", required=True)
@@ -105,8 +106,8 @@ def main() -> None:
     """Measures, prints and draws."""
     numbers = [whole_number("each", int(number) if number.isdigit() else number, 2) for number in _EACH.value]
     output = None if _OUTPUT.value is None else writable_directory(_OUTPUT.value)
-    responses, model = read(_RESPONSES.value, _MODEL.value)
-    responses = responses if isinstance(responses, ScaledResponses) else responses.read()
+    responses, model = read(_RESPONSES.value, _MODEL.value, sparse=None)
+    responses = responses.read() if isinstance(responses, StoredResponses) else responses
     if _SUBJECTS.value is not None:
         responses = responses.choose_subjects(np.arange(min(_SUBJECTS.value, responses.num_subjects)))
     with warnings.catch_warnings():
@@ -116,7 +117,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     cases = [(each, seed) for each in numbers for seed in range(_SEEDS.value)]
     for each, seed in tqdm(cases, disable=not sys.stderr.isatty()):
-        few = kept(of_matrix(responses), each, seed)
+        few = kept(responses if isinstance(responses, SparseResponses) else of_matrix(responses), each, seed)
         rows.append({"each": each, "seed": seed, **compared(few, whole, str(model), seed)})
     table = pd.DataFrame(rows)
     grouped = table.drop(columns="seed").groupby("each")

@@ -281,10 +281,7 @@ def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses |
         "grades": _GRADES.value, "repeats": _REPEATS.value, "trials": response_files.number_of_trials(),
     }  # fmt: skip
     if len(paths) == 1:
-        sparse = response_files.sparse()
-        if sparse is None and _ESTIMATOR.value == "svi" and mesh is not None:
-            sparse = False  # each process reads its part
-        how |= {"transpose": _TRANSPOSE.value, "sparse": sparse} | response_files.choice(paths[0])
+        how |= {"transpose": _TRANSPOSE.value, "sparse": response_files.sparse()} | response_files.choice(paths[0])
         return read(paths[0], _MODEL.value, mesh, **how)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")

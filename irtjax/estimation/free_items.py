@@ -12,7 +12,7 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import on_scales
-from irtjax.types import Bool, Int, Shaped
+from irtjax.types import Int, Shaped
 
 FreeByGroup = Mapping[str, str] | Sequence[str]
 
@@ -57,7 +57,7 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
     """Splits items.
 
     Args:
-        responses: right/wrong or others, in memory; single answers stay single.
+        responses: right/wrong or others, in memory.
         found: the groups.
         kinds: what is free of which item (`as_kinds`).
 
@@ -70,7 +70,6 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
     if len(kinds) == len(ids):
         raise InputError("`free_by_group`: all items are free, and nothing puts the groups on one scale: keep some")
     _require_tied(responses, found, kinds)
-    answered_by = _answered_by(responses, found)
     source: list[int] = []
     group: list[int] = []
     copies = []
@@ -78,77 +77,55 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         if item not in kinds:
             source, group = [*source, item], [*group, -1]
             continue
-        answered = np.flatnonzero(answered_by[item]).tolist()
+        given = answers_by_group(responses, found, item)
+        answered = [at for at, name in enumerate(found.names) if str(name) in given]
         copies.append((kinds[item], np.arange(len(source), len(source) + len(answered))))
         source, group = source + [item] * len(answered), group + answered
     columns, of_group = np.array(source), np.array(group)
     names = np.array([ids[i] if g < 0 else f"{ids[i]} ({found.names[g]})" for i, g in zip(source, group, strict=True)])
     if len(np.unique(names)) < len(names):
         raise InputError(f"`free_by_group`: items are called {names[of_group >= 0][0]!r} already")
-    split = (_split_answers if isinstance(responses, SparseResponses) else _split_cells)(
-        responses, found.member, columns, of_group, names
-    )
     labels = np.array(["" if g < 0 else found.names[g] for g in group])
-    return FreeItems(split, found._replace(copies=tuple(copies)), columns, labels)
-
-
-def _answered_by(responses: Any, found: Membership) -> Bool[np.ndarray, "I G"]:
-    """Whether any subject of a group answered an item."""
-    result = np.zeros((responses.num_items, len(found.names)), bool)
+    found = found._replace(copies=tuple(copies))
     if isinstance(responses, SparseResponses):
-        result[responses.items, found.member[responses.subjects]] = True
-        return result
-    for group, column in enumerate(result.T):
-        column[:] = (np.asarray(responses.values)[found.member == group] >= 0).any(axis=0)
-    return result
-
-
-def _split_cells(
-    responses: ResponseMatrix | ScaledResponses,
-    member: Int[np.ndarray, " J"],
-    columns: Int[np.ndarray, " columns"],
-    of_group: Int[np.ndarray, " columns"],
-    names: Shaped[np.ndarray, " columns"],
-) -> ResponseMatrix | ScaledResponses:
-    """A matrix with these columns; arguments as in `_split_answers`."""
-    mine = (of_group < 0) | (member[:, None] == of_group)
+        return FreeItems(_by_the_answer(responses, found, columns, of_group, names), found, columns, labels)
+    mine = (of_group < 0) | (found.member[:, None] == of_group)
     values = np.asarray(responses.values)[:, columns]
     values = np.where(mine, values, np.asarray(MISSING, values.dtype))
-    if not isinstance(responses, ScaledResponses):
-        return ResponseMatrix(values, responses.subject_ids, names)
-    return dataclasses.replace(
-        responses,
-        values=values,
-        item_ids=names,
-        scales=tuple(responses.scales[i] for i in columns),
-        trials=None if responses.trials is None else np.asarray(responses.trials)[:, columns],
-    )
+    split: Any
+    if isinstance(responses, ScaledResponses):
+        split = dataclasses.replace(
+            responses,
+            values=values,
+            item_ids=names,
+            scales=tuple(responses.scales[i] for i in columns),
+            trials=None if responses.trials is None else np.asarray(responses.trials)[:, columns],
+        )
+    else:
+        split = ResponseMatrix(values, responses.subject_ids, names)
+    return FreeItems(split, found, columns, labels)
 
 
-def _split_answers(
+def _by_the_answer(
     responses: SparseResponses,
-    member: Int[np.ndarray, " J"],
+    found: Membership,
     columns: Int[np.ndarray, " columns"],
     of_group: Int[np.ndarray, " columns"],
     names: Shaped[np.ndarray, " columns"],
 ) -> SparseResponses:
-    """Single answers, each in the column of its item and group: in the same order, as a subject has one group.
-
-    Args:
-        responses: to all items.
-        member: the group of each subject.
-        columns: the item of each column.
-        of_group: the group of each column, -1 where all have the item in common.
-        names: of the columns.
-    """
-    place = np.zeros((responses.num_items, int(member.max()) + 1), np.int32)
+    """The same answers, to the columns of their subjects' groups; these are in the order of the items."""
+    place = np.zeros((responses.num_items, len(found.names)), np.int32)
     for column, (item, group) in enumerate(zip(columns, of_group, strict=True)):
         place[item, slice(None) if group < 0 else group] = column
-    return dataclasses.replace(
-        responses,
-        items=place[responses.items, member[responses.subjects]],
-        item_ids=names,
-        scales=None if responses.scales is None else tuple(responses.scales[i] for i in columns),
+    return SparseResponses(
+        responses.starts,
+        place[responses.items, found.member[responses.subjects]],
+        responses.answers,
+        responses.subject_ids,
+        names,
+        None if responses.scales is None else tuple(responses.scales[i] for i in columns),
+        responses.trials,
+        responses.averaged,
     )
 
 
@@ -176,9 +153,10 @@ def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -
 def answers_by_group(responses: Any, found: Membership, item: int) -> dict[str, Shaped[np.ndarray, " n"]]:
     """The different answers to an item, by the name of each group that answered it."""
     if isinstance(responses, SparseResponses):
-        own = responses.items == item
-        member, column = found.member[responses.subjects[own]], responses.answers[own]
+        there = np.flatnonzero(responses.items == item)
+        member, answers = found.member[responses.subjects[there]], responses.answers[there]
     else:
-        member, column = found.member, np.asarray(responses.values)[:, item]
-    groups = {str(name): np.unique(column[(member == at) & (column >= 0)]) for at, name in enumerate(found.names)}
+        column = np.asarray(responses.values)[:, item]
+        member, answers = found.member[column >= 0], column[column >= 0]
+    groups = {str(name): np.unique(answers[member == at]) for at, name in enumerate(found.names)}
     return {name: values for name, values in groups.items() if len(values)}

@@ -78,11 +78,6 @@ class LocalValues:
     def __init__(self, part: np.ndarray, subjects: range, items: range, shape: tuple[int, int]) -> None:
         self.shape, self._part, self._subjects, self._items = shape, part, subjects, items
 
-    @property
-    def part(self) -> tuple[slice, slice]:
-        """Which part it is."""
-        return slice(self._subjects.start, self._subjects.stop), slice(self._items.start, self._items.stop)
-
     def has(self, subjects: range, items: range) -> bool:
         """Whether a part is here."""
         return all(
@@ -104,6 +99,8 @@ class StoredValues:
         source: the files.
         shape: J and I.
         size: how many responses.
+        held: subjects and items that were last asked for by `keep`, if any were; more may be in memory. The parts of
+            all processes do not overlap.
     """
 
     def __init__(
@@ -112,6 +109,7 @@ class StoredValues:
         self.source, self.shape, self._ids = source, source.shape, (subject_ids, item_ids)
         self.size = self.shape[0] * self.shape[1]
         self._kept: LocalValues | None = None
+        self.held: tuple[slice, slice] | None = None
         if totals is not None:
             self.totals = totals
 
@@ -123,6 +121,7 @@ class StoredValues:
         """
         if not self.source.by_item:
             processes.agreed(lambda: self._hold(*self._ranges((subjects, items))))
+            self.held = subjects, items
 
     def __getitem__(self, at: tuple[slice, slice]) -> Int[np.ndarray, "_ _"]:
         if not isinstance(at, tuple) or not all(isinstance(one, slice) and one.step is None for one in at):
@@ -169,11 +168,6 @@ class StoredValues:
             found.right_by_subject[:] += right
             found.observed_by_subject[:] += observed
         return found
-
-    @property
-    def held(self) -> tuple[slice, slice] | None:
-        """Subjects and items whose responses are in memory, if any are."""
-        return None if self._kept is None else self._kept.part
 
     def _hold(self, subjects: range, items: range) -> LocalValues:
         if self._kept is None or not self._kept.has(subjects, items):

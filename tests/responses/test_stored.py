@@ -64,6 +64,16 @@ def test_parts_are_those_of_the_whole(files, name, at):
     np.testing.assert_array_equal(irtjax.open_responses(files / name).values[at], RESPONSES.values[at])
 
 
+def test_what_was_asked_for_last_is_held_though_more_is_in_memory(files):
+    values = irtjax.open_responses(files / "r.npz").values
+    assert values.held is None
+    asked = (slice(0, 23), slice(3, 41)), (slice(0, 23), slice(5, 50))  # the parts of processes do not overlap
+    for part in asked:
+        values.keep(*part)
+        assert values.held == part
+        np.testing.assert_array_equal(values[part], RESPONSES.values[part])
+
+
 def test_the_whole_matrix_must_be_asked_for(files):
     stored = irtjax.open_responses(files / "r.shards")
     with pytest.raises(InputError, match=r"r\.shards: this needs the responses in memory: give it `responses\.read"):

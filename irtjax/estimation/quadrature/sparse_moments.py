@@ -17,7 +17,8 @@ from irtjax.types import Float, Int
 TABLE = 2**24  # scores of cells at nodes that are held at once
 WEIGHTS = 2**26  # posterior weights of the subjects that are taken at once: 0.5 GB
 CHUNK = 2**19  # scores of answers at nodes that a thread holds
-SPREAD = 1.5  # how much longer the longest of some subjects may be who are taken together
+PRODUCTS = 2**22  # of scores that a thread holds before they are added up
+SPREAD = 1.25  # how much longer the longest of some subjects may be who are taken together
 
 
 def most_subjects(answers: SparseAnswers, num_nodes: int) -> int:
@@ -144,12 +145,18 @@ def covariances(weights: Float[np.ndarray, "J Q"], answers: SparseAnswers, score
     parts = list(_alike(np.diff(answers.starts), len(scores.mean) * max(1, len(own))))
 
     def some(of_parts: range) -> Float[np.ndarray, "P P"]:
-        result = np.zeros((size, size))
+        result, held = np.zeros(size * size), []
         for number in of_parts:
-            result += _of_subjects(size, parts[number], weights, answers, table, shared)
-        return result
+            held.append(_of_subjects(size, parts[number], weights, answers, table, shared))
+            # a sum over the places of all pairs reads and writes all of them: there are more products than that
+            if number == of_parts[-1] or sum(len(places) for places, _ in held) > max(PRODUCTS, size * size):
+                places, found = map(np.concatenate, zip(*held, strict=True))
+                result += np.bincount(places, found, size * size)
+                held.clear()
+        return result.reshape(size, size)
 
-    return sum(shared_out(some, len(parts), threads(weights.size)))[:-1, :-1]
+    half = sum(shared_out(some, len(parts), threads(weights.size)))[:-1, :-1]
+    return half + half.T
 
 
 class _Table(NamedTuple):
@@ -180,7 +187,7 @@ def _alike(lengths: Int[np.ndarray, " J"], of_answer: int) -> Iterator[Int[np.nd
     while at < len(order):
         longest = max(1, int(SPREAD * lengths[order[at]]))
         end = at + int(np.searchsorted(lengths[order[at:]], longest, side="right"))
-        end = min(end, at + max(1, CHUNK * 8 // (longest * of_answer)))
+        end = min(end, at + max(1, CHUNK // (longest * of_answer)))
         yield order[at:end]
         at = end
 
@@ -192,9 +199,12 @@ def _of_subjects(
     answers: SparseAnswers,
     table: _Table,
     shared: tuple[Any, Any] | None,
-) -> Float[np.ndarray, "P P"]:
-    """The covariances of the scores of some subjects."""
-    some, root = answers.rows(rows), np.sqrt(weights[rows])
+) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Places in a matrix (P, P), and what the covariances of the scores of some subjects add there; half of each pair.
+
+    The other half belongs to its mirror image.
+    """
+    some = answers.rows(rows)
     lengths = np.diff(some.starts)
     number, most, (size, _, num_nodes) = len(rows), int(lengths.max(initial=0)), table.own.shape
     who = np.repeat(np.arange(number), lengths)
@@ -213,9 +223,10 @@ def _of_subjects(
     if shared is not None:
         of_subjects, by_node = shared
         scores[:, most * size :] += np.einsum("ng,gqk->nkq", of_subjects[rows], by_node)
-    means = np.einsum("npq,nq->np", scores, weights[rows])
-    scores -= means[:, :, None]
-    scores *= root[:, None, :]
+    scores -= scores @ weights[rows][:, :, None]
+    scores *= np.sqrt(weights[rows])[:, None, :]
     found = scores @ scores.transpose(0, 2, 1)
-    pairs = at[:, :, None] * num_parameters + at[:, None, :]
-    return np.bincount(pairs.ravel(), found.ravel(), num_parameters**2).reshape(num_parameters, -1)
+    one, other = np.tril_indices(at.shape[1])
+    found = found[:, one, other]
+    found[:, one == other] /= 2
+    return (at[:, one] * num_parameters + at[:, other]).ravel(), found.ravel()
