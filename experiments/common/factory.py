@@ -70,7 +70,9 @@ def check_network(settings: Settings, task: tasks.Task) -> None:
         InputError: names the flag.
     """
     for name in settings.networks:
-        if name not in networks.choices(task):
+        if networks.is_yours(name):
+            networks.build(name, task, settings.width)
+        elif name not in networks.choices(task):
             raise InputError(
                 f"--network={name}: cannot read {task.name}, choose from {', '.join(networks.choices(task))}"
             )

@@ -110,6 +110,10 @@ def _check(settings: Settings) -> None:
     """
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
+    ours = [name for name in settings.networks if not networks.is_yours(name)]
+    for name in set(settings.networks) - set(ours):
+        networks.require(name)
+    if ours:
+        app.choose("network", ours, (*networks.NETWORKS, "or package.module:Class"))
     for name, value, expected in out_of_bounds(settings):
         raise InputError(f"--{name}={value}: {expected}")

@@ -11,6 +11,7 @@ from irtjax import InputError, networks, tasks
 from irtjax.tasks.task import TextFormat
 
 TEXT, PAIR, IMAGES, COLOURS = text(1), text(2), images(8, 8, 1), images(8, 6, 3)
+ODD = images(7, 5, 2)
 TEXT_NETWORKS = [("lstm", TEXT), ("lstm", PAIR), ("cnn", TEXT), ("cnn", PAIR), ("nse", TEXT), ("nse", PAIR)]
 TEXT_NETWORKS += [("esim", PAIR)]
 
@@ -63,7 +64,15 @@ def test_text_networks_against_numpy(name, task):
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "width"), [("lenet", IMAGES, IMAGE_WIDTH), ("lenet", COLOURS, 2), ("vgg16", COLOURS, 2)]
+    ("name", "task", "width"),
+    [
+        ("lenet", IMAGES, IMAGE_WIDTH),
+        ("lenet", COLOURS, 2),
+        ("lenet", ODD, 2),
+        ("vgg16", COLOURS, 2),
+        ("resnet", IMAGES, IMAGE_WIDTH),
+        ("resnet", ODD, 5),
+    ],
 )
 def test_image_networks_against_numpy(name, task, width):
     network = networks.build(name, task, width)
@@ -96,7 +105,7 @@ def test_padding_changes_no_answer(name, task):
 
 
 @pytest.mark.parametrize(
-    ("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim"))
+    ("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), ("resnet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim"))
 )
 def test_a_masked_network_is_a_narrower_one(name, task):
     active = width_for(task)
@@ -135,6 +144,8 @@ def units_in_turn(name, path, axis, size, width):
     """After how many units the mask begins anew: a wider layer repeats each place of it, concatenated layers all."""
     if name == "lenet":
         return 2 * width if "['hidden']['kernel']" in path and axis == 0 else size  # pixels, channels
+    if name == "resnet":
+        return size
     after_joining = "out" in path or ("layers" in path and not ("[0]['kernel']" in path and axis == 0))
     return size if name in ("lstm", "cnn") and after_joining else width
 
@@ -176,13 +187,13 @@ def test_members_of_a_vmapped_crowd_answer_as_alone(name, task):
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(InputError, match="unknown network 'resnet', expected one of mlp, lenet, vgg16, lstm, cnn"):
-        networks.build("resnet", IMAGES, 4)
+    with pytest.raises(InputError, match="unknown network 'rnn', expected one of mlp, lenet, vgg16, resnet, lstm, cnn"):
+        networks.build("rnn", IMAGES, 4)
     with pytest.raises(InputError, match="width 0, expected at least 1"):
         networks.build("mlp", IMAGES, 0)
     with pytest.raises(InputError, match=r"dropout 1\.0, expected at least 0 and less than 1"):
         networks.build("mlp", IMAGES, 4, dropout=1.0)
-    with pytest.raises(InputError, match="'lstm' reads text; for task 'images', choose mlp, lenet, vgg16"):
+    with pytest.raises(InputError, match="'lstm' reads text; for task 'images', choose mlp, lenet, vgg16, resnet"):
         networks.build("lstm", IMAGES, 4)
     with pytest.raises(InputError, match="'lenet' reads images; for task 'text', choose lstm, cnn, nse, esim"):
         networks.build("lenet", PAIR, 4)
