@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +10,9 @@ from flax import nnx
 
 from irtjax.errors import InputError
 from irtjax.networks import checks, yours
-from irtjax.networks.bert import BertClassifier
-from irtjax.networks.cnn import CnnClassifier
-from irtjax.networks.esim import EsimClassifier
-from irtjax.networks.lenet import LeNet
-from irtjax.networks.lstm import LstmClassifier
-from irtjax.networks.mlp import Mlp
 from irtjax.networks.network import Network, Parameters, of_module
-from irtjax.networks.nse import NseClassifier
-from irtjax.networks.resnet import ResNet
+from irtjax.networks.ours import KINDS, Kind
 from irtjax.networks.sizes import Encoded, Images, Sentences, Sizes
-from irtjax.networks.vgg16 import Vgg16
 from irtjax.networks.yours import from_functions, from_module
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
@@ -41,45 +32,15 @@ __all__ = [
 ]
 
 
-class _Kind(NamedTuple):
-    """A module of this package.
-
-    Attributes:
-        module: built from `Sizes`, `active` and `rngs`.
-        sentences: how many per example it can read; () for images.
-        dropout: rate unless another one is asked for.
-        encoder: whether it is one that others have trained, with a new head.
-        tables: whether it reads tables of features, images of one pixel, too.
-    """
-
-    module: Callable[..., nnx.Module]
-    sentences: tuple[int, ...]
-    dropout: float
-    encoder: bool = False
-    tables: bool = False
-
-
-# dropout as published for vgg16, resnet, cnn, esim and bert; our own choice for the others
-_KINDS = {
-    "mlp": _Kind(Mlp, (), 0.0, tables=True),
-    "lenet": _Kind(LeNet, (), 0.5),
-    "vgg16": _Kind(Vgg16, (), 0.5),
-    "resnet": _Kind(ResNet, (), 0.0),
-    "lstm": _Kind(LstmClassifier, (1, 2), 0.2),
-    "cnn": _Kind(CnnClassifier, (1, 2), 0.5),
-    "nse": _Kind(NseClassifier, (1, 2), 0.3),
-    "esim": _Kind(EsimClassifier, (2,), 0.5),
-    "bert": _Kind(BertClassifier, (1, 2), 0.1, encoder=True),
-}
-NETWORKS = tuple(_KINDS)
+NETWORKS = tuple(KINDS)
 
 
 def choices(task: Task) -> tuple[str, ...]:
     """Names of the networks of this package that can read the inputs of `task`."""
-    return tuple(name for name, kind in _KINDS.items() if _reads(kind, task))
+    return tuple(name for name, kind in KINDS.items() if _reads(kind, task))
 
 
-def _reads(kind: _Kind, task: Task) -> bool:
+def _reads(kind: Kind, task: Task) -> bool:
     if isinstance(task.format, ImageFormat):
         return not kind.sentences and (kind.tables or not is_table(task))
     encoder = task.format.encoder is not None
@@ -93,7 +54,7 @@ def is_table(task: Task) -> bool:
 
 def usual_dropout(name: str) -> float:
     """The rate of a network unless another one is asked for; 0 for those that users bring."""
-    return 0.0 if yours.is_name(name) else _KINDS[name].dropout
+    return 0.0 if yours.is_name(name) else KINDS[name].dropout
 
 
 def is_yours(name: str) -> bool:
@@ -109,7 +70,7 @@ def require(name: str) -> None:
     """
     if yours.is_name(name):
         yours.find(name)
-    elif name not in NETWORKS:
+    elif name not in KINDS:
         raise InputError(
             f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}, or package.module:Class of your own"
         )
@@ -138,7 +99,7 @@ def build(name: str, task: Task, width: int, *, dropout: float | None = None) ->
         raise InputError(f"dropout {rate}, expected at least 0 and less than 1")
     if yours.is_name(name):
         return _build_yours(yours.find(name), task, width, rate)
-    kind = _KINDS[name]
+    kind = KINDS[name]
     if kind.encoder and isinstance(task.format, TextFormat) and task.format.encoder is None:
         raise InputError(
             f"network {name!r} begins from weights that others have trained: name their folder, `pretrained`"
@@ -148,7 +109,7 @@ def build(name: str, task: Task, width: int, *, dropout: float | None = None) ->
     return _network(kind.module, Sizes(_inputs(kind.encoder, task), width, task.num_classes, rate))
 
 
-def _what(kind: _Kind) -> str:
+def _what(kind: Kind) -> str:
     """What a network reads, in words."""
     if not kind.sentences:
         return "images"

@@ -34,6 +34,7 @@ from flax import linen, nnx
 from irtjax.errors import InputError
 from irtjax.networks.layers import image_values
 from irtjax.networks.network import Network, Parameters, of_module
+from irtjax.networks.ours import KINDS
 from irtjax.networks.sizes import Images, Sizes
 
 SEPARATOR = ":"  # between the module and what is in it
@@ -137,6 +138,8 @@ def _name_of(module: Any, name: str | None) -> str:
         if not inspect.isclass(module):
             raise InputError("`name` is missing: only classes have one of their own")
         return f"{module.__module__}{SEPARATOR}{module.__qualname__}"
+    if name in KINDS:
+        raise InputError(f"`name`={name}: is one of ours, choose another")
     if not re.fullmatch(r"[\w.:<>-]+", name):
         raise InputError(f"`name`={name}: expected letters, digits and . : - _")
     return name
