@@ -96,8 +96,8 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
             )
         if different == [PARAMETERS]:
             raise InputError(
-                f"{directory} holds a run of --network={wanted['network']} with parameters of other shapes: the code has "
-                "changed; choose another --output_dir"
+                f"{directory} holds a run of --network={wanted['network']} with parameters of other shapes: its code "
+                "has changed; choose another --output_dir"
             )
         if wanted.keys() != found.keys():
             raise InputError(f"{directory} holds a run of another command or version; choose another --output_dir")

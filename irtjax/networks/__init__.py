@@ -82,7 +82,7 @@ def build(name: str, task: Task, width: int, *, dropout: float | None = None) ->
     Equal arguments give the same object. One that a user brings is checked on the inputs of the task.
 
     Args:
-        name: one of `choices(task)`; or `package.module:NAME`, or what `from_module` and `from_functions` have returned.
+        name: one of `choices(task)`; or `package.module:NAME`, or what `from_module` or `from_functions` returned.
         task: gives the shape and format of inputs and the number of classes.
         width: hidden units of a layer; in an image network with convolutions, channels of the first.
         dropout: rate, in [0, 1); None for the default of the network.

@@ -72,11 +72,7 @@ def _check(
         of = f"the inputs of {task}, {_shown(inputs)},"
         for key, drawn in ((None, "without a key"), (jax.random.key(0), "with a key for dropout")):
             try:
-                logits = jax.eval_shape(
-                    functools.partial(network.logits, key=key) if key is None else network.logits,
-                    *(parameters, embeddings, inputs),
-                    **({} if key is None else {"key": key}),
-                )
+                logits = jax.eval_shape(network.logits, parameters, embeddings, inputs, key)
             except Exception as error:
                 raise failure(name, f"reading {of} {drawn}", error) from error
             shape, expected = getattr(logits, "shape", None), (batch, sizes.num_classes)

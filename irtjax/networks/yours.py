@@ -167,6 +167,7 @@ def _form(name: str, source: Any) -> Callable[[Sizes], Network]:
 
 def _of_nnx(name: str, module: Callable[..., nnx.Module], sizes: Sizes) -> Network:
     """Refuses what `of_module` would lose: state beside the parameters, and arrays among what is constant."""
+
     def make(key: jax.Array, active: jax.Array) -> nnx.Module:
         return module(sizes, active, rngs=nnx.Rngs(key))
 
@@ -198,14 +199,16 @@ def _must_take(
         signature.bind(*positional, **dict.fromkeys(named))
     except TypeError as error:
         raise InputError(
-            f"`network`={name}: {what} with ({', '.join(positional)}), where key is that of its dropout or None, but it "
-            f"takes {signature}"
+            f"`network`={name}: {what} with ({', '.join(positional)}), where key is that of its dropout or None, but "
+            f"it takes {signature}"
         ) from error
 
 
 def _has_state(name: str, kind: str, at: str) -> InputError:
     if kind.startswith("Rng"):
-        return InputError(f"`network`={name}: {at} ({kind}) is a stream of random numbers: draw dropout from `key` only")
+        return InputError(
+            f"`network`={name}: {at} ({kind}) is a stream of random numbers: draw dropout from `key` only"
+        )
     return InputError(
         f"`network`={name}: {at} ({kind}) is state beside the parameters, which the members of a crowd do not keep: "
         "normalise by groups or layers, not by batches"
@@ -234,10 +237,10 @@ def _taken(function: Callable[..., Any], names: tuple[str, ...]) -> tuple[str, .
 
 
 def _of_linen(name: str, source: Any, sizes: Sizes) -> Network:
-    module = source
+    module: Any = source
     if inspect.isclass(source):
         known = {"num_classes": sizes.num_classes, "width": sizes.width, "dropout": sizes.dropout, "sizes": sizes}
-        fields = {field.name for field in dataclasses.fields(source)}
+        fields = set(inspect.signature(source).parameters)
         try:
             module = source(**{field: value for field, value in known.items() if field in fields})
         except Exception as error:
@@ -256,7 +259,7 @@ def _of_linen(name: str, source: Any, sizes: Sizes) -> Network:
 
     def variables(key: jax.Array) -> dict[str, Any]:
         if isinstance(sizes.inputs, Images):
-            example = None, jnp.zeros((1, *sizes.inputs.shape))
+            example: tuple[Any, Any] = None, jnp.zeros((1, *sizes.inputs.shape))
         else:
             words = jnp.ones((1, WORDS), jnp.int32)
             example = jnp.zeros((2, sizes.inputs.dimension)), (words,) * sizes.inputs.per_example

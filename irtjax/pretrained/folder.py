@@ -52,7 +52,9 @@ _FIELDS = {
     "kinds": "type_vocab_size",
     "epsilon": "layer_norm_eps",
 }
-_UNSAID = {"layer_norm_eps": 1e-12}  # where a file says nothing, as in the first ones; the value of transformers
+_UNSAID: dict[str, Any] = {
+    "layer_norm_eps": 1e-12
+}  # where a file says nothing, as in the first ones; the value of transformers
 # what the forward pass of `irtjax.networks.bert` has; a file that says nothing has it too
 _EXPECTED = {
     "hidden_act": "gelu",
@@ -108,8 +110,8 @@ def _read_config(path: Path) -> BertConfig:
             raise InputError("has no model_type: is it the config.json of an encoder?")
         if values["model_type"] != TYPE:
             raise InputError(
-                f"model_type is {values['model_type']!r}: only encoders of the type {TYPE!r} are read, such as BERT, MiniLM, "
-                "TinyBERT and most sentence encoders built on them; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
+                f"model_type is {values['model_type']!r}: only encoders of the type {TYPE!r} are read, such as BERT, "
+                "MiniLM, TinyBERT and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
             )
         values = _UNSAID | values
         for name, expected in _EXPECTED.items():

@@ -76,8 +76,8 @@ RECIPES = {
     "sst2": _TEXT,
     "snli": _TEXT,
 }
-# Of networks that do not learn as usual: at a rate of 1e-3, VGG-16 stays at chance, and ResNet-8 learns more slowly than
-# at 3e-3. Encoders are fine-tuned as by Devlin et al. (2019), appendix A.3.
+# Of networks that do not learn as usual: at a rate of 1e-3, VGG-16 stays at chance, and ResNet-8 learns more slowly
+# than at 3e-3. Encoders are fine-tuned as by Devlin et al. (2019), appendix A.3.
 NETWORK_RECIPES: dict[str, dict[str, Any]] = {
     "vgg16": {"learning_rate": 2e-4},
     "resnet": {"learning_rate": 3e-3},

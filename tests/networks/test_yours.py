@@ -50,9 +50,7 @@ def test_every_form_is_what_it_was():
 
 @pytest.mark.parametrize("name", ["Perceptron", "OfLinen"])
 def test_dropout_follows_the_key(name):
-    (_, without), (_, one), (_, same), (_, other) = (
-        logits(name, key) for key in (None, KEY, KEY, jax.random.key(1))
-    )
+    (_, without), (_, one), (_, same), (_, other) = (logits(name, key) for key in (None, KEY, KEY, jax.random.key(1)))
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 1e-3
     assert np.abs(one - without).max() > 1e-3
@@ -181,7 +179,7 @@ def mixed(tmp_path_factory):
 
 
 def test_a_crowd_of_yours_and_ours(mixed):
-    members, crowd, _ = mixed
+    _, crowd, _ = mixed
     assert crowd.members.network.tolist() == ["mlp", yours("Copy")] * 3
     for responses in crowd.responses.values():
         np.testing.assert_array_equal(responses.values[::2], responses.values[1::2])
@@ -191,7 +189,9 @@ def test_a_crowd_of_yours_and_ours(mixed):
 def test_another_network_does_not_go_on(mixed, monkeypatch):
     members, _, folder = mixed
     options = {"recipe": RECIPE, "slots": 1, "checkpoints": folder}
-    other = dataclasses.replace(members, network=np.array(["mlp", networks.from_module(example_networks.Copy, "other")] * 3))
+    other = dataclasses.replace(
+        members, network=np.array(["mlp", networks.from_module(example_networks.Copy, "other")] * 3)
+    )
     with pytest.raises(InputError, match="holds networks in training with other"):
         train_crowd(DIGITS, other, **options)
 
@@ -210,7 +210,9 @@ def test_another_network_does_not_go_on(mixed, monkeypatch):
 def test_members_of_different_width_need_a_mask():
     assert not networks.follows_width(yours("Functions"), DIGITS, 6)
     assert networks.follows_width(yours("Copy"), DIGITS, 6)
-    with pytest.raises(InputError, match=r"model_\d+: width \d, but network example_networks:Perceptron masks no hidden"):
+    with pytest.raises(
+        InputError, match=r"model_\d+: width \d, but network example_networks:Perceptron masks no hidden"
+    ):
         train_crowd(DIGITS, members_of(yours("Perceptron"), min_width=2), recipe=RECIPE)
     with pytest.raises(InputError, match="`network`=example_networks:Keyless"):
         train_crowd(DIGITS, members_of("mlp", yours("Keyless")), recipe=RECIPE)
@@ -220,7 +222,9 @@ def test_members_of_different_width_need_a_mask():
 def test_networks_beyond_flax_learn():
     recipe = dataclasses.replace(RECIPE, max_epochs=6, patience=6, steps_per_epoch=40, learning_rate=0.02)
     members = members_of(yours("Functions"), yours("OfLinen"))
-    members = dataclasses.replace(members, corruption_rate=np.zeros(6, np.float32), subset_size=np.full(6, 1000, np.int32))
+    members = dataclasses.replace(
+        members, corruption_rate=np.zeros(6, np.float32), subset_size=np.full(6, 1000, np.int32)
+    )
     crowd = train_crowd(DIGITS, members, recipe=recipe, slots=3)
     by_network = crowd.members.groupby("network").accuracy_test.min()
     assert by_network[yours("Functions")] > 0.85
