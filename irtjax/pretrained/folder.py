@@ -111,7 +111,7 @@ def _read_config(path: Path) -> BertConfig:
         if values["model_type"] != TYPE:
             raise InputError(
                 f"model_type is {values['model_type']!r}: only encoders of the type {TYPE!r} are read, such as BERT, "
-                "MiniLM, TinyBERT and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
+                "MiniLM and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
             )
         values = _UNSAID | values
         for name, expected in _EXPECTED.items():
