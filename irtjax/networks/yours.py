@@ -62,7 +62,7 @@ _KNOWN: dict[str, Yours] = {}
 def from_module(module: Any, name: str | None = None) -> str:
     """Makes a Flax module known, and gives back its name, for `Recipe(network=...)`, `CrowdDesign(networks=...)` etc.
 
-        crowd = irtjax.crowd.train_crowd(task, recipe=Recipe(irtjax.networks.from_module(MyNetwork)))
+        crowd = irtjax.crowd.train_crowd(task, recipe=default_recipe(task, irtjax.networks.from_module(MyNetwork)))
 
     Args:
         module: a class of Flax NNX, or a `functools.partial` of one; a class or an instance of Flax Linen.
