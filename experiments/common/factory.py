@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
+from experiments.common import own_tasks
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import OF_RECIPE
@@ -24,14 +25,8 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: the data are not there, or too few for the settings.
     """
-    files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
-    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
-    options = {name: getattr(settings, name) for name in names}
-    options = {name: value for name, value in options.items() if value}
-    if "seed" not in tasks.TASKS[settings.task].unused:
-        options["seed"] = settings.seed
-    with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
-        task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
+    with _saying_how_to_prepare(settings, data_dir):
+        task = _named(settings, data_dir) if settings.task in tasks.TASKS else own_tasks.load(settings, data_dir)
     for name in ("train", "validation", "test"):
         if count := getattr(settings, f"{name}_examples"):
             task = sample_split(task, name, count, settings.seed)
@@ -44,6 +39,17 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
         task, _ = tasks.flip_labels(task, settings.label_noise, settings.label_noise_seed)
     check_network(settings, task)
     return task
+
+
+def _named(settings: Settings, data_dir: str | None) -> tasks.Task:
+    files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
+    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
+    options = {name: getattr(settings, name) for name in names}
+    options = {name: value for name, value in options.items() if value}
+    if "seed" not in tasks.TASKS[settings.task].unused:
+        options["seed"] = settings.seed
+    with reading_bar() as on_progress:
+        return tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,10 @@ from typing import Any
 from irtjax.errors import InputError
 from irtjax.tasks import cifar10, digits, mnist, snli, sst2
 from irtjax.tasks.from_arrays import from_arrays
+from irtjax.tasks.from_huggingface import from_huggingface
+from irtjax.tasks.from_images import from_images
+from irtjax.tasks.from_table import from_table
+from irtjax.tasks.from_tfds import from_tfds
 from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat, flip_labels
 from irtjax.tasks.text import bucket_of, describe
@@ -23,6 +27,10 @@ __all__ = [
     "describe",
     "flip_labels",
     "from_arrays",
+    "from_huggingface",
+    "from_images",
+    "from_table",
+    "from_tfds",
     "load",
 ]
 

@@ -94,13 +94,14 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
             inputs["train"] = _choose(inputs["train"], rows["train"])
             labels |= {split: labels["train"][rows[split]] for split in (*missing, "train")}
             ids |= {split: ids["train"][rows[split]] for split in (*missing, "train")}
-    blank = sum(not part.strip() for own in inputs.values() if isinstance(own, Texts) for part in sum(own.sentences, []))
+    texts = [part for own in inputs.values() if isinstance(own, Texts) for part in own.sentences]
+    blank = sum(not text.strip() for part in texts for text in part)
     if blank:
         choices.note(f"{blank:,} texts are empty: nobody can tell their classes")
     absent = np.setdiff1d(np.arange(len(classes)), labels["train"])
     if absent.size:
         choices.note(f"no training example of {', '.join(classes[at] for at in absent[:5])}: nobody can learn that")
-    if duplicates := note_of_duplicates(inputs, labels, ids):
+    if duplicates := note_of_duplicates({split: inputs[split] for split in SPLITS}, labels, ids):
         choices.note(duplicates)
     return _task(inputs, labels, ids, classes, choices)
 
@@ -189,10 +190,10 @@ def _task(
     given.check(choices.name, unused)
     if isinstance(train, Features):
         standardise = images.standardiser(train.values)
-        arrays = {split: standardise(own[0]) for split, own in inputs.items()}
+        arrays = {split: standardise(own.values) for split, own in inputs.items() if isinstance(own, Features)}
         format = ImageFormat(1.0)
     else:
-        arrays = {split: own[0] for split, own in inputs.items()}
+        arrays = {split: own.images for split, own in inputs.items() if isinstance(own, Pictures)}
         format = ImageFormat(train.scale, *images.statistics(train.images, train.scale), flips=choices.flips)
     splits = {split: Split(arrays[split], labels[split], ids[split]) for split in SPLITS}
     return Task(choices.name, classes=classes, format=format, **splits)

@@ -72,14 +72,18 @@ def choose_columns(
     guessed = []
     if id is None and (id := next((name for name in IDS if name in kinds and name != label), None)) is not None:
         guessed.append(id)
-    if split is None and SPLIT in kinds and SPLIT != label:
+    if split is None and SPLIT in kinds and label != SPLIT:
         split = SPLIT
         guessed.append(split)
     if sum(map(bool, (texts, numbers, image))) > 1:
         raise InputError("`text`, `features` and `image` are named: inputs are of one kind, name one of them")
     if len(texts) > 2:
         raise InputError(f"{len(texts)} columns of text, expected one or two: put others together")
-    if twice := {label, *([id] if id else []), *([split] if split else [])} & {*texts, *numbers, *([image] if image else [])}:
+    if twice := {label, *([id] if id else []), *([split] if split else [])} & {
+        *texts,
+        *numbers,
+        *([image] if image else []),
+    }:
         guessed = [name for name in guessed if name not in twice]
         id, split = (None if name in twice else name for name in (id, split))
         if label in twice:
@@ -118,7 +122,8 @@ def _inputs(rest: Mapping[str, str], every: Mapping[str, str]) -> tuple[str, tup
     if 1 <= len(of_kind["text"]) <= 2 and not of_kind["number"]:
         return "text", of_kind["text"]
     raise InputError(
-        f"which columns are the inputs? Name those of text, `text`, or those of numbers, `features`, among {_some(every)}"
+        "which columns are the inputs? Name those of text, `text`, or those of numbers, `features`, among "
+        f"{_some(every)}"
     )
 
 

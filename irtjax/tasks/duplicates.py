@@ -10,7 +10,9 @@ from irtjax.tasks.inputs import Features, Inputs, Texts
 _Where = tuple[str, str, int]  # split, id, label
 
 
-def note_of_duplicates(inputs: Mapping[str, Inputs], labels: Mapping[str, np.ndarray], ids: Mapping[str, np.ndarray]) -> str:
+def note_of_duplicates(
+    inputs: Mapping[str, Inputs], labels: Mapping[str, np.ndarray], ids: Mapping[str, np.ndarray]
+) -> str:
     """A line on examples with the same input, by split; empty if there are none.
 
     Args:

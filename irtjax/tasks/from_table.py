@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import shown
+from irtjax.storage.sources import naming, shown
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import Columns, Names, choose_columns, split_of
 from irtjax.tasks.image_files import Size, decode_all
@@ -17,7 +17,7 @@ from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.table_files import Table, files_of, of_frame, read_files
 from irtjax.tasks.task import Task
 
-Source = str | Path | pd.DataFrame
+Source: TypeAlias = str | Path | pd.DataFrame
 
 
 def from_table(
@@ -46,8 +46,9 @@ def from_table(
         task = irtjax.tasks.from_table("train.csv", split={"validation": "dev.csv", "test": "test.csv"})
 
     Columns that are not named are found by their usual names (`irtjax.tasks.columns`): the label is `label`,
-    `gold_label`, `target` or `class`, texts are `text`, `sentence`, or `premise` and `hypothesis`. Of a table of numbers
-    all other columns are features. Parquet files may have images and names of classes, as Hugging Face exports them.
+    `gold_label`, `target` or `class`, texts are `text`, `sentence`, or `premise` and `hypothesis`. Of a table of
+    numbers all other columns are features. Parquet files may have images and names of classes, as Hugging Face
+    exports them.
 
     Args:
         source: a file (.csv, .jsonl, .json, .parquet), a folder of files whose names begin with train, validation (dev)
@@ -75,21 +76,24 @@ def from_table(
     """
     tables = _tables(source, split if isinstance(split, Mapping) else {})
     title = _title(source) if name is None else name
-    chosen = dict(text=text, features=features, image=image, label=label, id=id)
-    columns: dict[str, Columns] = {}
-    for part, table in tables.items():
-        own = {**chosen, "split": split if isinstance(split, str) else None}
-        columns[part] = choose_columns(table.kinds, **own)  # type: ignore[arg-type]
+    own_split = split if isinstance(split, str) else None
+    with naming(title):
+        columns = {
+            part: choose_columns(
+                table.kinds, text=text, features=features, image=image, label=label, id=id, split=own_split
+            )
+            for part, table in tables.items()
+        }
     given: dict[str, Given] = {}
     for part, table in tables.items():
-        for own_split, rows in _by_split(part, table, columns[part], alone=len(tables) == 1).items():
-            given[own_split] = _given(table, columns[part], rows)
+        for of_split, rows in _by_split(part, table, columns[part], alone=len(tables) == 1).items():
+            given[of_split] = _given(table, columns[part], rows)
     if any(column.id is not None and column.id in column.guessed for column in columns.values()):
         given = _without_unsound_ids(given)
-    known = next((table.classes[own.label] for table, own in zip(tables.values(), columns.values(), strict=True) if own.label in table.classes), None)
-    choices = Choices(
-        title, known if class_names is None else class_names, seed, validation_share, test_share, flips, on_note, options
-    )
+    known = [table.classes.get(columns[part].label) for part, table in tables.items()]
+    if class_names is None:
+        class_names = known[0]
+    choices = Choices(title, class_names, seed, validation_share, test_share, flips, on_note, options)
     if next(iter(columns.values())).kind == "image":
         given = decode_all(given, size, choices.note)
     return build(given, choices)

@@ -1,7 +1,7 @@
 """Images from files and bytes, decoded by Pillow and brought to one size."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,8 @@ def decode_all(
     for own in given.values():
         for at, one in enumerate(own.inputs):
             with _opened(one, own.place(at)) as image:
-                height, width = (image.width, image.height)[::-1] if not _turned(image) else (image.width, image.height)
-                sizes.setdefault((height, width), own.place(at))
+                sides = (image.width, image.height) if _turned(image) else (image.height, image.width)
+                sizes.setdefault(sides, own.place(at))
                 grey &= image.mode in GREY
     target = _target(sizes, size, on_note)
     found, done, number = {}, 0, sum(len(own.inputs) for own in given.values())
@@ -91,12 +91,8 @@ def _pixels(one: Any, place: Place, at: int, target: tuple[int, int], grey: bool
         except (OSError, ValueError, SyntaxError) as error:
             raise InputError(f"{place(at)}: cannot be read ({one_line(error)})") from error
         if (turned.height, turned.width) != target:
-            turned = turned.resize(target[::-1], Image.Resampling.BOX if _shrinks(turned, target) else Image.Resampling.BICUBIC)
+            turned = turned.resize(target[::-1], Image.Resampling.BICUBIC)
         return np.asarray(turned, np.uint8).reshape(*target, -1)
-
-
-def _shrinks(image: Image.Image, target: tuple[int, int]) -> bool:
-    return image.height >= 2 * target[0] and image.width >= 2 * target[1]
 
 
 def _turned(image: Image.Image) -> bool:
@@ -121,5 +117,3 @@ def _opened(one: Any, place: str) -> Image.Image:
         return Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[-1] == 1 else array)
     except (OSError, ValueError, TypeError, SyntaxError, KeyError, Image.DecompressionBombError) as error:
         raise InputError(f"{place}: not an image that can be read ({one_line(error)})") from error
-
-

@@ -60,7 +60,7 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
     if hasattr(inputs, "toarray"):
         raise InputError("inputs are a sparse matrix: give inputs.toarray()")
     if isinstance(inputs, tuple) and len(inputs) == 2 and all(_is_column(part) for part in inputs):
-        return _pairs(*(list(part) for part in inputs), place)
+        return _pairs(list(inputs[0]), list(inputs[1]), place)
     found = list(inputs) if not hasattr(inputs, "dtype") else inputs
     if not len(found):
         raise InputError("no examples")
@@ -93,7 +93,9 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
 
 def _is_column(part: Any) -> bool:
     """Whether a part of a tuple is a column of texts, not one text and no array of numbers."""
-    return not isinstance(part, str) and hasattr(part, "__len__") and len(part) > 0 and isinstance(next(iter(part)), str)
+    return (
+        not isinstance(part, str) and hasattr(part, "__len__") and len(part) > 0 and isinstance(next(iter(part)), str)
+    )
 
 
 def _of_lists(rows: Sequence[Sequence[Any]], place: Place) -> Texts:

@@ -95,15 +95,13 @@ def number_labels(
             if value not in number:
                 raise InputError(f"{place(at)} has the label {shown(value)}, expected one of {_some(list(number))}")
     if len(named) < 2:
-        raise InputError(f"all labels are {shown(different[0])}, expected two classes or more")
+        raise InputError(f"all labels are {shown(different.tolist()[0])}, expected two classes or more")
     if len(named) > MOST_CLASSES:
         raise InputError(
-            f"{len(named):,} different labels, such as {_some(list(named))}; expected at most {MOST_CLASSES:,} classes: "
-            "are these labels?"
+            f"{len(named):,} different labels, such as {_some(list(named))}; expected at most {MOST_CLASSES:,}: are "
+            "these classes?"
         )
-    return tuple(named.values()), [
-        np.array([number[value] for value in part.tolist()], np.int32) for part in labels
-    ]
+    return tuple(named.values()), [np.array([number[value] for value in part.tolist()], np.int32) for part in labels]
 
 
 def _named(different: list[Any], class_names: ClassNames) -> dict[Any, str]:

@@ -136,7 +136,9 @@ def _read_json(path: Path) -> Table:
                 lines.append(f"{path}, line {number}")
     for record, line in zip(records, lines, strict=True):
         if not isinstance(record, dict):
-            raise InputError(f"{line.removeprefix(f'{path}, ')} is not an object with names, but {type(record).__name__}")
+            raise InputError(
+                f"{line.removeprefix(f'{path}, ')} is not an object with names, but {type(record).__name__}"
+            )
     if not records:
         raise InputError("no examples")
     names = list(dict.fromkeys(name for record in records for name in record))

@@ -19,9 +19,9 @@ class Split(NamedTuple):
     """N examples of one split.
 
     Attributes:
-        inputs: images (N, H, W, channels), uint8 or float32; text: a tuple of arrays (N, L) of word numbers, one array per
-            sentence of an example (one for both where pairs are packed), in the smallest dtype, padded at the end with
-            `PADDING`.
+        inputs: images (N, H, W, channels), uint8 or float32; text: a tuple of arrays (N, L) of word numbers, one array
+            per sentence of an example (one for both where pairs are packed), in the smallest dtype, padded at the end
+            with `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
         texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; None for images.

@@ -110,7 +110,7 @@ def require_ids(name: str, ids: Mapping[str, np.ndarray]) -> None:
     Raises:
         InputError: names the id, and the splits.
     """
-    own = {id(array): split for split, array in reversed(ids.items())}
+    own = {id(array): split for split, array in list(ids.items())[::-1]}
     splits = [split for split in ids if split in own.values()]
     every = pd.Index(np.concatenate([np.asarray(ids[split]).astype(object) for split in splits]))
     if every.is_unique:
