@@ -144,7 +144,7 @@ def _by_split(part: str, table: Table, columns: Columns, alone: bool) -> dict[st
     found = np.array(splits)
     if "train" not in splits:
         raise InputError(f"{table.place(0)}: no row is of the split train, by the column {columns.split}")
-    return {split: every[found == split] for split in dict.fromkeys(("train", *splits))}
+    return {split: every[found == split] for split in dict.fromkeys(map(str, ("train", *splits)))}
 
 
 def _given(table: Table, columns: Columns, rows: np.ndarray) -> Given:

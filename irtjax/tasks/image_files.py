@@ -16,6 +16,7 @@ from irtjax.tasks.inputs import Pictures, Place
 LARGEST = 64  # pixels of a side: networks of this library are for small images, and all are held in memory
 Size = int | tuple[int, int] | None
 GREY = ("1", "L", "LA")
+ORIENTATION = 0x0112  # where EXIF says how the camera was held
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L")
 
 
@@ -87,7 +88,8 @@ def _pixels(one: Any, place: Place, at: int, target: tuple[int, int], grey: bool
         if image.mode in DEEP:
             raise InputError(f"{place(at)}: an image of more than 8 bits a channel (mode {image.mode}): save it with 8")
         try:
-            turned = ImageOps.exif_transpose(image).convert("L" if grey else "RGB")
+            upright = ImageOps.exif_transpose(image) if _turned(image) else image
+            turned = upright.convert("L" if grey else "RGB")
         except (OSError, ValueError, SyntaxError) as error:
             raise InputError(f"{place(at)}: cannot be read ({one_line(error)})") from error
         if (turned.height, turned.width) != target:
@@ -96,8 +98,8 @@ def _pixels(one: Any, place: Place, at: int, target: tuple[int, int], grey: bool
 
 
 def _turned(image: Image.Image) -> bool:
-    """Whether a camera was held upright: height and width are exchanged."""
-    return image.getexif().get(0x0112) in (5, 6, 7, 8)
+    """Whether height and width are exchanged, because a camera was held upright."""
+    return image.format in ("JPEG", "MPO") and image.getexif().get(ORIENTATION) in (5, 6, 7, 8)
 
 
 def _opened(one: Any, place: str) -> Image.Image:

@@ -25,13 +25,12 @@ def read_labels(labels: Any, place: Callable[[int], str]) -> np.ndarray:
         InputError: names the first one that is missing, or that is a number with a fraction or of another kind than the
             first.
     """
-    found = np.asarray(labels)
-    if found.ndim != 1:
-        advice = ": of columns of 0 and 1, give labels.argmax(1)" if found.ndim == 2 else ""
-        raise InputError(f"labels of shape {found.shape}, expected one for each example{advice}")
-    if not found.size:
+    values = np.asarray(labels if hasattr(labels, "dtype") else list(labels), object)  # else 1 and "a" become texts
+    if values.ndim != 1:
+        advice = ": of columns of 0 and 1, give labels.argmax(1)" if values.ndim == 2 else ""
+        raise InputError(f"labels of shape {values.shape}, expected one for each example{advice}")
+    if not values.size:
         raise InputError("no examples")
-    values = found.astype(object)
     missing = pd.isna(values) | np.array([isinstance(value, str) and not value.strip() for value in values])
     if missing.any():
         raise InputError(f"{place(int(np.argmax(missing)))} has no label: leave it out, or give it one")

@@ -15,6 +15,8 @@ from irtjax.tasks.task import PADDING, UNKNOWN, Split, Task, TextFormat
 
 SPECIAL = ("<padding>", "<unknown>")  # the words numbered PADDING and UNKNOWN
 BUCKET_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97, 1.0)
+FEW = 5_000  # training examples, of which fewer are trained on in less time than six programs take to compile
+FEW_SHARES = (0.5, 0.9, 1.0)  # of so few
 FINER_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 ROW_LENGTHS = 14  # of rows that an encoder reads: twenty would save 3% of its time, but each takes 8 seconds to compile
 

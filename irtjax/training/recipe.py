@@ -111,8 +111,9 @@ def _by_size(task: Task) -> Recipe:
         wider = 1 if task.num_classes <= 20 else 2 if task.num_classes <= 100 else 4
     assert usual.steps_per_epoch is not None
     steps = min(usual.steps_per_epoch, max(10, len(task.train.labels) // usual.batch_size))
-    short = {"max_epochs": 40, "patience": 5} if steps < usual.steps_per_epoch / 2 else {}
-    return dataclasses.replace(usual, width=usual.width * wider, steps_per_epoch=steps, **short)
+    if steps < usual.steps_per_epoch / 2:
+        usual = dataclasses.replace(usual, max_epochs=40, patience=5)
+    return dataclasses.replace(usual, width=usual.width * wider, steps_per_epoch=steps)
 
 
 def default_recipe(task: Task, network: str | None = None, optimizer: str = "adam", momentum: float = 0.0) -> Recipe:

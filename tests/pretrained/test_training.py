@@ -38,7 +38,9 @@ def folder(tmp_path_factory):
 
 
 def make(folder, sentences=1, **options):
-    splits = {name: examples(count, sentences, name) for name, count in (("train", 96), ("validation", 32), ("test", 32))}
+    splits = {
+        name: examples(count, sentences, name) for name, count in (("train", 96), ("validation", 32), ("test", 32))
+    }
     return make_task("toy", splits, CLASSES, TaskOptions(pretrained=str(folder), **options))
 
 
