@@ -1,7 +1,9 @@
 """Tasks of the user's own data, as --task names them: a table, a folder of images, or a data set of TFDS."""
 
+import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -10,6 +12,7 @@ from experiments.common import peers
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from irtjax import InputError, tasks
+from irtjax.tasks import prepared
 from irtjax.tasks.table_files import ENDINGS
 
 IMAGES, TFDS = "images:", "tfds:"
@@ -37,7 +40,25 @@ def load(settings: Settings, data_dir: str | None) -> tasks.Task:
         InputError: names the flag or the file that is wrong.
     """
     fields = (*FLAGS, *_OF_TEXT, "dataset", "test_labels", "seed")
-    return _load(settings.task, data_dir, tuple((name, getattr(settings, name)) for name in fields))
+    with saying_how_to_prepare(settings, data_dir):
+        return _load(settings.task, data_dir, tuple((name, getattr(settings, name)) for name in fields))
+
+
+@contextlib.contextmanager
+def saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
+    """Adds the command that prepares the task's data set where there is no readable copy of it."""
+    command = f"python -m experiments.prepare --task={settings.task}"
+    try:
+        yield
+    except prepared.NotPreparedError as error:
+        if settings.dataset:
+            raise
+        folder = "" if data_dir is None else f" --data_dir={data_dir}"
+        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
+    except prepared.OtherFormatError as error:
+        if settings.dataset:
+            raise
+        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
 
 
 @functools.lru_cache(1)

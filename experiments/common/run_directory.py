@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
-READ = ("data_dir", *FILES, "items", "outside")  # flags that name what a run reads
+READ = ("task", "data_dir", *FILES, "items", "outside")  # flags that name what a run reads
 READ_BY_ALL = ("data_dir", "items")  # which are not among the settings of a run
 LOCK = ".lock"
 CHECKPOINTS = ".checkpoints"  # folder of what unfinished stages keep

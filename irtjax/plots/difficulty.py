@@ -14,6 +14,7 @@ from irtjax.plots.style import COLOURS, line_styles, literal, plain
 
 MOST_ALL_PAIRS = 4  # columns of which each two have a panel
 MOST_POINTS = 2000
+MOST_PICTURED = 20  # classes of which images are shown
 FEWEST_OUTLINED = 10
 OUTERMOST = 0.01
 
@@ -73,23 +74,25 @@ def _grid(samples: Sequence[np.ndarray]) -> np.ndarray:
 def contact_sheet(
     images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
 ) -> Figure:
-    """The easiest and the hardest image of each class, with their difficulties.
+    """The easiest and the hardest image of each class, with their difficulties; of many classes, of the largest.
 
     Args:
-        images: (N, H, W, channels) integers; each image is stretched to its own range of brightness.
+        images: (N, H, W, channels); each image is stretched to its own range of brightness. Of other than one, three or
+            four channels, their mean is shown.
         labels: (N,) gold labels.
         classes: names of the labels 0 to C - 1.
         difficulty: (N,) in logits.
         title: of the figure.
     """
-    present = np.unique(labels)
+    present, counts = np.unique(labels, return_counts=True)
+    present = np.sort(present[np.argsort(-counts, kind="stable")[:MOST_PICTURED]])
     figure = Figure(figsize=(1.05 * len(present), 3.3))
     axes = figure.subplots(2, len(present), squeeze=False)
     for column, label in enumerate(present):
         members = np.flatnonzero(labels == label)
         ranked = members[np.argsort(difficulty[members], kind="stable")]
         for axis, item in ((axes[0, column], ranked[0]), (axes[1, column], ranked[-1])):
-            axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
+            axis.imshow(*_shown(images[item]))
             axis.set(xticks=[], yticks=[])
             axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
         axes[0, column].set_title(classes[label], fontsize=12 if max(map(len, classes)) < 8 else 9)
@@ -97,6 +100,16 @@ def contact_sheet(
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)
     return figure
+
+
+def _shown(image: np.ndarray) -> tuple[np.ndarray, str | None]:
+    """An image as `imshow` takes it, with the colours of one channel."""
+    if image.shape[-1] not in (1, 3, 4):
+        image = image.mean(-1, keepdims=True)
+    if image.dtype.kind == "f" and image.shape[-1] > 1:  # colours are from 0 to 1
+        low, high = image.min(), image.max()
+        image = (image - low) / (high - low if high > low else 1)
+    return (image[..., 0], "gray_r") if image.shape[-1] == 1 else (image, None)
 
 
 def against_each_other(

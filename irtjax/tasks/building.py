@@ -20,6 +20,7 @@ from irtjax.tasks.task import SPLITS, ImageFormat, Split, Task
 from irtjax.tasks.text import Examples
 
 Note = Callable[[str], None]
+SPELLED = 6  # features of an example that reports show
 _LOG = logging.getLogger("irtjax")
 
 
@@ -195,5 +196,16 @@ def _task(
     else:
         arrays = {split: own.images for split, own in inputs.items() if isinstance(own, Pictures)}
         format = ImageFormat(train.scale, *images.statistics(train.images, train.scale), flips=choices.flips)
-    splits = {split: Split(arrays[split], labels[split], ids[split]) for split in SPLITS}
+    splits = {split: Split(arrays[split], labels[split], ids[split], _spelled(inputs[split])) for split in SPLITS}
     return Task(choices.name, classes=classes, format=format, **splits)
+
+
+def _spelled(inputs: Inputs) -> np.ndarray | None:
+    """Features as people read them, the first few: "age 41, weight 70.5, …"; None for images."""
+    if not isinstance(inputs, Features):
+        return None
+    columns = [name if not name.isdecimal() else f"column {name}" for name in inputs.columns[:SPELLED]]
+    more = ", …" if len(inputs.columns) > SPELLED else ""
+    rows = inputs.values[:, :SPELLED].tolist()
+    said = [", ".join(f"{name} {value:.5g}" for name, value in zip(columns, row, strict=True)) + more for row in rows]
+    return np.array(said, object)
