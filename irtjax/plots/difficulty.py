@@ -40,7 +40,7 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
 
 
 def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
-    """Kernel density of the difficulties of each class that has at least two examples.
+    """Kernel density of the difficulties of each class that has at least two examples; of many, of the largest.
 
     Args:
         difficulty: (N,) in logits.
@@ -51,8 +51,9 @@ def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequenc
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
     grid = _grid([difficulty[labels == label] for label in range(len(classes)) if (labels == label).any()])
-    for label, (name, style) in enumerate(zip(classes, line_styles(len(classes)), strict=True)):
-        values = difficulty[labels == label]
+    largest = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:MOST_PICTURED])
+    for label, style in zip(largest, line_styles(len(largest)), strict=True):
+        name, values = classes[label], difficulty[labels == label]
         if values.size > 1 and np.ptp(values) > 0:
             axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{literal(name)} (n = {values.size:,})")
     axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))

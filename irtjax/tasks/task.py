@@ -24,8 +24,8 @@ class Split(NamedTuple):
             with `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
-        texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; of a table the first features; None
-            for images.
+        texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; of a table the first
+            features; None for images.
     """
 
     inputs: np.ndarray | tuple[np.ndarray, ...]
