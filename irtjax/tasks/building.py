@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.storage.sources import naming, shown
@@ -80,6 +81,9 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
     """
     if choices.seed < 0:
         raise InputError(f"`seed`={choices.seed}: expected 0 or more")
+    known = [field.name for field in dataclasses.fields(TaskOptions)]
+    if unknown := [name for name in choices.options if name not in known]:
+        raise InputError(f"`{unknown[0]}`: there is no such option; texts have {', '.join(known[4:10])}")
     with naming(choices.name):
         inputs = _same_kind({split: _inputs(split, own) for split, own in given.items()})
         classes, labels = _labels(given, choices.class_names)
@@ -98,7 +102,7 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
     texts = [part for own in inputs.values() if isinstance(own, Texts) for part in own.sentences]
     blank = sum(not text.strip() for part in texts for text in part)
     if blank:
-        choices.note(f"{blank:,} texts are empty: nobody can tell their classes")
+        choices.note(f"{blank:,} {'texts are' if blank > 1 else 'text is'} empty: nobody can tell the class")
     absent = np.setdiff1d(np.arange(len(classes)), labels["train"])
     if absent.size:
         choices.note(f"no training example of {', '.join(classes[at] for at in absent[:5])}: nobody can learn that")
@@ -126,7 +130,7 @@ def _ids(split: str, given: Given, count: int, name: str, num_splits: int) -> np
     if given.ids is None:
         start = f"{name}_{split}" if num_splits > 1 else name  # examples of the only one come into all splits
         return np.array([f"{start}_{at:05d}" for at in range(count)])
-    found = [str(one) for one in np.asarray(given.ids, object).ravel()]
+    found = ["" if pd.isna(one) else str(one) for one in np.asarray(given.ids, object).ravel()]
     if len(found) != count:
         raise InputError(f"{split}: {len(found)} ids and {count} labels, expected as many")
     empty = next((at for at, one in enumerate(found) if not one.strip()), None)

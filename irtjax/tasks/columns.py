@@ -128,7 +128,7 @@ def _inputs(rest: Mapping[str, str], every: Mapping[str, str]) -> tuple[str, tup
 
 
 def _some(names: Mapping[str, str]) -> str:
-    shown = list(names)[:MOST_SHOWN]
+    shown = list(names)[:MOST_SHOWN] or ["no other"]
     return ", ".join(map(str, shown)) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
 

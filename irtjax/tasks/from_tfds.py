@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import one_line
+from irtjax.storage.sources import naming, one_line
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import IDS, SPLIT_NAMES, Columns, Names, choose_columns
@@ -73,7 +73,8 @@ def from_tfds(
     title = source.dataset.replace("/", "_") if name is None else name
     specs = _specs(source.folder)
     kinds = {feature: _kind(spec) for feature, spec in specs.items()}
-    columns = choose_columns(kinds, text=text, features=features, image=image, label=label)
+    with naming(source.folder):
+        columns = choose_columns(kinds, text=text, features=features, image=image, label=label)
     for feature in columns.inputs if columns.kind == "image" else ():
         _require_one_size(specs[feature], source.folder)
     choices = Choices(title, class_names, seed, validation_share, test_share, flips, on_note, options)

@@ -57,6 +57,8 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
     """
     if isinstance(inputs, pd.DataFrame):
         return _of_table(inputs, place)
+    if not hasattr(inputs, "__len__") or isinstance(inputs, (str, bytes, dict)):
+        raise InputError(f"inputs are {shown(inputs)}, expected texts, features (N, F) or images")
     if hasattr(inputs, "toarray"):
         raise InputError("inputs are a sparse matrix: give inputs.toarray()")
     if isinstance(inputs, tuple) and len(inputs) == 2 and all(_is_column(part) for part in inputs):
@@ -71,6 +73,8 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
             return _of_lists(found, place)
         found = _stacked(found, place)
     array = np.asarray(found)
+    if array.dtype.kind == "S":
+        raise InputError("inputs are bytes, expected texts: give [text.decode() for text in inputs]")
     if array.dtype.kind in "OUT" and isinstance(array.flat[0], str):
         columns = array.reshape(len(array), -1).T
         if array.ndim == 1 or len(columns) == 1:

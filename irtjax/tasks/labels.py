@@ -25,6 +25,8 @@ def read_labels(labels: Any, place: Callable[[int], str]) -> np.ndarray:
         InputError: names the first one that is missing, or that is a number with a fraction or of another kind than the
             first.
     """
+    if not hasattr(labels, "__len__") or isinstance(labels, str):
+        raise InputError(f"labels are {shown(labels)}, expected one for each example")
     values = np.asarray(labels if hasattr(labels, "dtype") else list(labels), object)  # else 1 and "a" become texts
     if values.ndim != 1:
         advice = ": of columns of 0 and 1, give labels.argmax(1)" if values.ndim == 2 else ""
