@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.groups.matching import Graded, scores
-from irtjax.responses.compressed_rows import in_order
+from irtjax.responses.compressed_rows import grouped
 from irtjax.types import AnyArray, Bool, Float, Int
 
 ITERATIONS = 100  # of Newton's method
@@ -96,8 +96,8 @@ def _fits(
 
     Responses to an item are a column; items with about as many are taken together.
     """
-    order, number = in_order(data.items, data.num_items), np.bincount(data.items, minlength=data.num_items)
-    begin, top = np.cumsum(number) - number, np.zeros(data.num_items, int)
+    starts, order = grouped(data.items, data.num_items)
+    begin, number, top = starts[:-1], np.diff(starts), np.zeros(data.num_items, int)
     np.maximum.at(top, data.items, codes)
     lengths = np.full(data.num_items, len(data.member))
     if lengths.sum() > 4 * ENTRIES:

@@ -21,7 +21,7 @@ from irtjax.fits.result import Fit
 from irtjax.integration.sparse_answers import sparse_answers
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
-from irtjax.responses.compressed_rows import in_order, rows_of
+from irtjax.responses.compressed_rows import grouped, rows_of
 from irtjax.scale.answer_means import DENSE, AnswerMeans
 from irtjax.scale.posteriors import OF_ANSWER, Nodes
 from irtjax.scale.response_curves import category_curves, parameter_derivatives
@@ -170,7 +170,7 @@ def _sums(
         own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
         mine = slice(starts[rows.start], starts[rows.start + len(weights)])
-        order = in_order(places[mine], number)  # so that those of some items are side by side
+        order = grouped(places[mine], number)[1]  # so that those of some items are side by side
         subjects = np.repeat(np.arange(len(weights)), np.diff(starts[rows.start : rows.start + len(weights) + 1]))
         parts.append(_Part(near, weights[:, near], subjects[order], places[mine][order], categories[mine][order]))
     size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))

@@ -9,7 +9,7 @@ import scipy.sparse
 from scipy.stats import norm
 
 from irtjax.errors import InputError
-from irtjax.responses.compressed_rows import in_order
+from irtjax.responses.compressed_rows import grouped
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import MOST_CELLS
 from irtjax.scale.forms import FEWEST as FEWEST_OF_TEST
@@ -225,8 +225,7 @@ def _in_common(
     number: Int[np.ndarray, " P"],
 ) -> Iterator[tuple[Int[np.ndarray, " p"], Int[np.ndarray, "L p"], Int[np.ndarray, "L p"]]]:
     """Some pairs with about as many subjects at a time: which, and the answers of these to both items; -1 for none."""
-    by_item = in_order(single.items, single.num_items)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(single.items, minlength=single.num_items))])
+    ends, by_item = grouped(single.items, single.num_items)
     place = np.full(single.num_subjects, -1)
     length = 2 ** np.ceil(np.log2(np.maximum(number, 1))).astype(int)
     order = np.lexsort([second, first, length])
