@@ -60,11 +60,16 @@ DESIGNS = {
 
 
 def default_design(task: Task) -> CrowdDesign:
-    """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes."""
-    if task.name in DESIGNS:
+    """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes.
+
+    The smallest subset of N examples of C classes is a twentieth, from 2 to 50, or two examples of each class where
+    that is more, but no more than a quarter.
+    """
+    if task.name in DESIGNS and len(task.train.labels) >= DESIGNS[task.name].min_subset:
         return DESIGNS[task.name]
-    chance = 1 / task.num_classes
-    return CrowdDesign(min_subset=max(1, min(50, len(task.train.labels) // 2)), max_corruption=min(0.8, 1 - chance))
+    number, classes = len(task.train.labels), task.num_classes
+    smallest = max(2, min(50, number // 20), min(2 * classes, number // 4))
+    return CrowdDesign(min_subset=min(smallest, number), max_corruption=min(0.8, 1 - 1 / classes))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
 from irtjax.training.pool import Finished, Job
-from irtjax.training.pool_size import choose_slots
+from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.progress import reporter
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import Int
@@ -164,14 +164,15 @@ def train_crowd(
     own_mesh = default_mesh(len(members), mesh)
     data = to_device(task, own_mesh, _to_stop_on(task, seed) if stop_on == "train" else None)
 
-    order = longest_first(epoch_lengths(recipe, members.subset_size))
+    steps = epoch_lengths(recipe, members.subset_size)
+    order, shrinks = longest_first(steps), not is_short(recipe, steps)
 
     def group_of(network: str) -> Group:
         own_recipe = dataclasses.replace(recipe, network=network)
         return Group(
             name=network,
             networks=order[members.network[order] == network],
-            job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
+            job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh, shrinks),
             slots=lambda count: choose_slots(task, own_recipe, data, count, own_mesh, slots),
         )
 
@@ -180,17 +181,18 @@ def train_crowd(
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         return {name: finished.classify(getattr(data, name)).astype(columns[name].dtype) for name in task.splits}
 
-    results = train_groups(
-        [group_of(network) for network in dict.fromkeys(members.network.tolist())],
-        columns,
-        answer,
-        folder=None if checkpoints is None else Path(checkpoints),
-        seconds=checkpoint_seconds,
-        options=repr(
-            (fingerprint(recipe, task), out_of_bag, stop_on, (seed, STOP_SAMPLE) if stop_on == "train" else None)
-        ),
-        on_progress=reporter(progress, on_progress),
-    )
+    with reporter(progress, on_progress, len(members)) as report:
+        results = train_groups(
+            [group_of(network) for network in dict.fromkeys(members.network.tolist())],
+            columns,
+            answer,
+            folder=None if checkpoints is None else Path(checkpoints),
+            seconds=checkpoint_seconds,
+            options=repr(
+                (fingerprint(recipe, task), out_of_bag, stop_on, (seed, STOP_SAMPLE) if stop_on == "train" else None)
+            ),
+            on_progress=report,
+        )
     return assemble(task, members, results, out_of_bag)
 
 
@@ -239,7 +241,9 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
             )
 
 
-def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh) -> Job:
+def crowd_job(
+    task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh, shrinks: bool = True
+) -> Job:
     """What a pool works on to train members of one architecture, that of the recipe."""
     return Job(
         trainer=make_trainer(recipe, task),
@@ -249,6 +253,7 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
         data=data,
         steps=epoch_lengths(recipe, members.subset_size),
         mesh=mesh,
+        shrinks=shrinks,
     )
 
 
