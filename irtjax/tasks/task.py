@@ -128,7 +128,9 @@ class Task:
             raise InputError(f"{self.name}: images of several shapes: {', '.join(map(str, sorted(shapes)))}")
         if len({len(self.split(name).inputs) for name in self.splits}) > 1 and words is not None:
             raise InputError(f"{self.name}: examples of one sentence in one split, and of two in another")
-        require_ids(self.name, {name: self.split(name).ids for name in self.splits})
+        require_ids(self.name, {name: self.split(name).ids for name in SPLITS})
+        if self.extra is not None:  # which may have examples of the others
+            require_ids(self.name, {"extra": self.extra.ids})
 
     @property
     def splits(self) -> tuple[str, ...]:
