@@ -54,7 +54,7 @@ def run(
         for strategy, seed in product(strategies, seeds)
     }
     table = pd.DataFrame(product(strategies, shares, seeds), columns=["strategy", "share", "seed"])
-    table["examples"] = number_kept(table.share.to_numpy(), num_examples)
+    table["examples"] = [number_kept(share, num_examples) for share in table.share]
     with networks_bar("filtering", len(table)) as on_progress:
         trained = train_on_subsets(
             task,

@@ -81,9 +81,9 @@ def ranking(
     return shuffled[np.argsort(key[shuffled], kind="stable")]
 
 
-def number_kept(share: Float[AnyArray, "..."] | float, num_examples: int) -> Int[np.ndarray, "..."]:
+def number_kept(share: float, num_examples: int) -> int:
     """How many of the examples a strategy keeps: `share` (0 to 1) of them, rounded, at least 1."""
-    return np.maximum(np.round(np.asarray(share) * num_examples), 1).astype(int)
+    return max(round(share * num_examples), 1)
 
 
 def threshold(

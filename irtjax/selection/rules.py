@@ -72,8 +72,8 @@ def at_least_a_minibatch(
 ) -> tuple[Range, jax.Array]:
     """What a rule selects or, where that is less than a minibatch, `min_examples` about the middle of it.
 
-    Training on a handful of the easiest, often of a single class, can leave the ability where it was: the number doubles
-    each time it is used.
+    Training on a handful of the easiest, often of a single class, can leave the ability where it was: the number
+    doubles each time it is used.
 
     Args:
         rule: of `STRATEGIES` (`irtjax.selection.strategies`).
