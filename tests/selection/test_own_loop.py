@@ -83,8 +83,8 @@ def test_a_rule_that_selects_too_few_has_a_minibatch_and_then_twice_as_many():
         np.testing.assert_array_equal(curriculum.indices(epoch, np.zeros(64, int)), order[:expected])
     hard = of_rule("DDaCLAE-hard")
     np.testing.assert_array_equal(hard.indices(0, np.ones(64, int)), order[-8:])
-    enough = hard.indices(1, ANSWERS[4])
-    np.testing.assert_array_equal(np.sort(enough), np.flatnonzero(DIFFICULTY >= likeliest(ANSWERS[4], DIFFICULTY)))
+    enough, theta = hard.indices(1, ANSWERS[4]), likeliest(ANSWERS[4], DIFFICULTY)
+    np.testing.assert_array_equal(np.sort(enough), np.flatnonzero(theta <= DIFFICULTY))
     assert hard.indices(2, np.ones(64, int)).size == 16  # the number waits while it is not used
 
 
