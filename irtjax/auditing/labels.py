@@ -27,7 +27,8 @@ class Difficulty:
 
     Attributes:
         table: one row per example, in the order of the labels: `item_id`; `label`; `difficulty` and `difficulty_se`, in
-            logits around the mean ability of the models; `share_right` of the `num_models` that
+            logits around the mean ability of the models; `extreme`, whether all models are right or all are wrong, so
+            that the difficulty comes from the prior; `share_right` of the `num_models` that
             predict it; `evidence` that the label is wrong (the logarithm of the Bayes factor, in nats), `p_wrong_label`
             and the likeliest other class `instead`, see `irtjax.auditing.wrong_keys`. Of logits and probabilities
             `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
@@ -64,7 +65,7 @@ def difficulty(
     item_ids: Sequence[Any] | None = None,
     model_ids: Sequence[str] | None = None,
     in_order: bool = False,
-    model: str = "1pl",
+    model: str = "rasch",
     **options: Any,
 ) -> Difficulty:
     """The difficulty of examples by the predictions of any models, and which labels are likely to be wrong.
@@ -82,9 +83,9 @@ def difficulty(
         item_ids: (N,) of the examples; item_1, item_2, … by default.
         model_ids: (M,) of the models; model_1, model_2, … by default.
         in_order: whether the models are checkpoints of one training, the earliest first: forgetting events are counted.
-        model: of right and wrong answers, as of `irtjax.fit`. The "1pl" is the model of `irtjax.selection.Curriculum`.
-            The difficulty of the "2pl" is where the curve of an example is at a half, which may be anywhere where the
-            curve is flat or falls, as that of a wrong label does.
+        model: of right and wrong answers, as of `irtjax.fit`. "rasch", P = σ(θ - b), is the scale on which
+            `irtjax.selection.Curriculum` estimates ability. The difficulty of the "2pl" is where the curve of an
+            example is at a half, which may be anywhere where the curve is flat or falls, as that of a wrong label does.
         options: of `irtjax.fit`, such as `estimator="svi"`.
 
     Returns:
@@ -110,7 +111,7 @@ def _table(predicted: Predicted, found: Fit, in_order: bool) -> pd.DataFrame:
     """What is known of each example."""
     right, items = predicted.right, found.items()
     table = pd.DataFrame({"item_id": items.item_id, "label": predicted.labels})
-    for name in ("difficulty", "difficulty_se"):
+    for name in ("difficulty", "difficulty_se", "extreme"):
         table[name] = items.get(name, np.nan)
     table["num_models"] = (right >= 0).sum(axis=0)
     with np.errstate(invalid="ignore"):
