@@ -184,11 +184,11 @@ def scores_of(x: jax.Array, labels: Int[np.ndarray, " N"], classes: int, key: ja
         warnings.simplefilter("ignore", irtjax.FitWarning)
         steep = irtjax.difficulty(crowd, labels, model="2pl").table
     found = {
-        "crowd: evidence (suspects)": table.evidence,
+        "crowd: evidence": table.evidence,
         "crowd: evidence, 2pl": steep.evidence,
         "crowd: difficulty": table.difficulty,
         "crowd: difficulty, 2pl": steep.difficulty,
-        "crowd: mean confidence": -table.mean_confidence,
+        "crowd: mean confidence (suspects)": -table.mean_confidence,
     } | of_cleanlab(crowd, labels)
     every = jnp.arange(len(labels))
     checkpoints = np.asarray(trained(key, x, jnp.asarray(labels), every, classes, _EPOCHS.value, True))
@@ -197,9 +197,9 @@ def scores_of(x: jax.Array, labels: Int[np.ndarray, " N"], classes: int, key: ja
         warnings.simplefilter("ignore", irtjax.FitWarning)
         table = irtjax.difficulty(checkpoints, labels, in_order=True).table
     found |= {
-        "checkpoints: evidence (suspects)": table.evidence,
+        "checkpoints: evidence": table.evidence,
         "checkpoints: difficulty": table.difficulty,
-        "checkpoints: mean confidence": -table.mean_confidence,
+        "checkpoints: mean confidence (suspects)": -table.mean_confidence,
         "checkpoints: variability": table.variability,
         "checkpoints: forgetting events": table.forgetting_events,
     }

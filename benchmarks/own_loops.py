@@ -2,8 +2,8 @@ r"""Do loops of PyTorch, Grain and Hugging Face select what the library does, gi
 
   python -m benchmarks.own_loops --data_dir=DIR
 
-Installs PyTorch, transformers, accelerate and Grain with irtjax into an environment of its own (3 GB, minutes), and
-runs there the code of docs/guide/your_loop.md on phrases of SST-2, as it is printed. Every network's answers before
+Installs PyTorch, transformers, accelerate, Grain and what irtjax needs into an environment of its own (3 GB, minutes),
+and runs there the code of docs/guide/your_loop.md on phrases of SST-2, as it is printed. Every network's answers before
 each epoch are handed to the library's own training, and the two selections are compared: abilities, shares, and each
 example that was trained on. Prints a line for each loop. Expected duration on 2 CPU cores: a few minutes after the
 installation.
@@ -11,6 +11,7 @@ installation.
 
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make tha
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "guide" / "your_loop.md"
-REQUIREMENT = f"torch==2.13.0 transformers==5.24.0 accelerate==1.15.0 grain==0.2.18 {REPOSITORY}"
+PACKAGES = "torch==2.13.0 transformers==5.24.0 accelerate==1.15.0 grain==0.2.18"
 BATCH = 32
 CROWD_EPOCHS = 3
 
@@ -86,12 +87,13 @@ def compare(recorded: dict[str, Any], loop: str) -> str:
 def main() -> None:
     """Trains, compares, prints."""
     task = sample_split(tasks.load("sst2", data_dir=_DATA.value), "train", _EXAMPLES.value, 0)
-    python = interpreter("loops", REQUIREMENT, _ENVIRONMENT.value, _PYTHON.value)
+    needed = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    python = interpreter("loops", " ".join([PACKAGES, *needed]), _ENVIRONMENT.value, _PYTHON.value)
     with tempfile.TemporaryDirectory() as folder:
         data, recorded = Path(folder, "data.npz"), Path(folder, "recorded.npz")
         (words,) = task.train.inputs
         np.savez(data, words=np.asarray(words, np.int64), labels=np.asarray(task.train.labels, np.int64))
-        settings = {"data": str(data), "recorded": str(recorded), "page": str(PAGE), "rule": "DDaCLAE"}
+        settings: dict[str, Any] = {"data": str(data), "recorded": str(recorded), "page": str(PAGE), "rule": "DDaCLAE"}
         settings |= {"batch_size": BATCH, "epochs": _EPOCHS.value, "seeds": _SEEDS.value, "crowd_epochs": CROWD_EPOCHS}
         result = run("irtjaxloops", python, settings)
         if "error" in result:

@@ -19,6 +19,7 @@ from irtjax.responses.matrix import ResponseMatrix
 from irtjax.types import Float, Shaped
 
 FEWEST = 2  # models
+_SUSPICION = {"mean_confidence": True, "evidence": False, "difficulty": False, "forgetting_events": False}  # ascending
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +46,24 @@ class Difficulty:
         """(N,) difficulties in the order of the labels, logits."""
         return self.table.difficulty.to_numpy()
 
-    def suspects(self, most: int | None = None) -> pd.DataFrame:
-        """The examples by the evidence that their labels are wrong, the most suspicious first.
+    def suspects(self, most: int | None = None, by: str | None = None) -> pd.DataFrame:
+        """The examples by how likely it is that their labels are wrong, the most suspicious first.
 
         Args:
             most: rows; None for all.
+            by: "mean_confidence", the lowest first, which is how confident learning ranks by self-confidence
+                (Northcutt, Jiang and Chuang 2021); "evidence"; "difficulty"; or "forgetting_events". By default mean
+                confidence where the models gave logits or probabilities, which tell more than classes, else evidence.
 
         Raises:
-            InputError: `most` is no whole number from 1.
+            InputError: `most` is no whole number from 1, or `by` is something else, or not in the table.
         """
-        order = self.table.sort_values(["evidence", "difficulty"], ascending=False, kind="stable")
+        ways = [name for name in _SUSPICION if name in self.table]
+        chosen = ways[0] if by is None else by
+        if chosen not in ways:
+            raise InputError(f"`by` {by!r:.50}: expected one of {', '.join(ways)}")
+        columns = [chosen, "evidence", "difficulty"]
+        order = self.table.sort_values(columns, ascending=[_SUSPICION[name] for name in columns], kind="stable")
         return (order if most is None else order.head(whole_number("most", most, 1))).reset_index(drop=True)
 
 

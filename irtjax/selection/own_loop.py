@@ -130,7 +130,7 @@ def select(
     if not _traced(ability) and np.isnan(ability):
         raise InputError("`ability` is NaN: has the network been asked anything?")
     items = rank_items(difficulty)
-    found = rule_of(rule, options)(items.ascending, ability)
+    found = rule_of(rule, options)(items.ascending, jnp.asarray(ability))
     places = jnp.arange(difficulty.size)
     inside = (places >= found.first) & (places < found.first + found.num_examples)
     return jnp.zeros(difficulty.size, bool).at[items.order].set(inside)

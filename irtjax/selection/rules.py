@@ -66,7 +66,7 @@ def widen(selected: Range, num_examples: Int[jax.Array, ""], num_available: int)
 def at_least_a_minibatch(
     rule: Rule,
     ascending: Float[jax.Array, " N"],
-    ability: Float[jax.Array, ""] | float,
+    ability: Float[jax.Array, ""],
     min_examples: Int[jax.Array, ""],
     batch_size: int,
 ) -> tuple[Range, jax.Array]:

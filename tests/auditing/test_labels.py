@@ -40,11 +40,15 @@ def test_wrong_labels_are_found_with_what_they_should_be(planted, found):
     table = found.table
     assert roc_auc_score(wrong, table.evidence) > 0.99
     assert roc_auc_score(wrong, table.evidence) >= roc_auc_score(wrong, table.difficulty) > 0.95
-    suspects = found.suspects(int(wrong.sum()))
-    places = suspects.item_id.str.removeprefix("item_").astype(int) - 1
-    assert wrong[places].mean() > 0.9
-    assert (suspects.instead == true[places]).mean() > 0.9
-    assert suspects.evidence.is_monotonic_decreasing
+    for by in (None, "evidence"):
+        suspects = found.suspects(int(wrong.sum()), by)
+        places = suspects.item_id.str.removeprefix("item_").astype(int) - 1
+        assert wrong[places].mean() > 0.9
+        assert (suspects.instead == true[places]).mean() > 0.9
+        assert suspects.evidence.is_monotonic_decreasing if by else suspects.mean_confidence.is_monotonic_increasing
+    assert found.suspects(by="forgetting_events").forgetting_events.is_monotonic_decreasing
+    with pytest.raises(InputError, match="`by` 'margin': expected one of mean_confidence, evidence, difficulty"):
+        found.suspects(by="margin")
     assert len(found.suspects()) == EXAMPLES
     np.testing.assert_array_equal(found.difficulty, found.fit.difficulty)
     with pytest.raises(dataclasses.FrozenInstanceError):
