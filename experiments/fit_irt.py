@@ -17,6 +17,7 @@ On 2 CPU cores a fit to 1,000 people and 100 items takes four seconds, mostly st
 1,000 networks and 550,000 items takes a quarter of a minute by mml and one and a half by svi, reading the file aside.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -275,27 +276,25 @@ def _draw_ranking(fit: irtjax.Fit, directory: Path) -> None:
 
 
 def _read(paths: list[str], mesh: jax.sharding.Mesh | None) -> tuple[Responses | ScaledResponses, Models]:
-    """The responses of one file, which may stay there, and their model; those of several files as one matrix."""
+    """The responses of one file, which may stay there, and their model; those of several files joined by items."""
     how: dict[str, Any] = {
         "grades": _GRADES.value, "repeats": _REPEATS.value, "trials": response_files.number_of_trials(),
     }  # fmt: skip
     if len(paths) == 1:
-        sparse = response_files.sparse()
-        if sparse is None and _ESTIMATOR.value == "svi" and mesh is not None:
-            sparse = False  # each process reads its part
-        how |= {"transpose": _TRANSPOSE.value, "sparse": sparse} | response_files.choice(paths[0])
+        how |= {"transpose": _TRANSPOSE.value, "sparse": response_files.sparse()} | response_files.choice(paths[0])
         return read(paths[0], _MODEL.value, mesh, **how)
     if processes.spans(mesh):
         raise InputError(f"--responses={','.join(paths)}: several processes read one file or folder; join them first")
     how["repeats"] = None if response_files.last() else _REPEATS.value  # each file is read so
     if not is_scaled(_MODEL.value) and not any(value is not None for value in how.values()):
         try:
-            return concatenate_subjects(
-                _parts(paths, response_files.read)
-            ), "2pl" if _MODEL.value == AUTO else _MODEL.value
+            sparse = response_files.sparse()
+            found = _parts(paths, functools.partial(response_files.read_as_held, as_single=sparse))
+            return concatenate_subjects(found, sparse), "2pl" if _MODEL.value == AUTO else _MODEL.value
         except NotScoredError:
             if _MODEL.value not in (AUTO, "2pl"):
                 raise
+    how["sparse"] = response_files.sparse()
     return read(concatenate_given(_parts(paths, response_files.read_given)), _MODEL.value, **how)
 
 

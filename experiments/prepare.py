@@ -13,13 +13,16 @@ import importlib.util
 from absl import flags
 
 from experiments.common import app
+from experiments.common.own_tasks import TFDS
 from experiments.common.path_flags import define_path
 from irtjax.errors import InputError
 from irtjax.tasks import TASKS, prepared
 
 DATASETS = {task: loader.dataset for task, loader in TASKS.items() if loader.dataset is not None}
 
-_TASK = flags.DEFINE_enum("task", None, sorted(DATASETS), "task whose data set to prepare", required=True)
+_TASK = flags.DEFINE_string(
+    "task", None, f"task whose data set to prepare: {', '.join(sorted(DATASETS))}, or {TFDS}NAME", required=True
+)
 _DATA_DIR = define_path(
     "data_dir", "folder to prepare it in (default: that of TensorFlow Datasets, ~/tensorflow_datasets)"
 )
@@ -27,7 +30,10 @@ _DATA_DIR = define_path(
 
 def main() -> None:
     """Prepares the data set unless that is done already, and finds it as the task will."""
-    task, dataset = _TASK.value, DATASETS[_TASK.value]
+    task = _TASK.value
+    dataset = task.removeprefix(TFDS) if task.startswith(TFDS) else DATASETS.get(task)
+    if not dataset:
+        raise InputError(f"--task={task}: expected one of {', '.join(sorted(DATASETS))}, or {TFDS}NAME")
     data_dir = _DATA_DIR.value or str(prepared.default_data_dir())
     try:
         source = prepared.find(task, dataset, data_dir)

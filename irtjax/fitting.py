@@ -28,7 +28,7 @@ from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
-from irtjax.responses.values import OnScales, on_scales
+from irtjax.responses.values import OnScales, in_memory, on_scales
 from irtjax.scoring.abilities import item_table
 
 MODELS = TYPES
@@ -86,8 +86,7 @@ def fit(
             model (Linacre 1989). `Fit.facets` has them.
         sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default
             where there are more than 4 million cells of which fewer than 10% have an answer, if the model allows it.
-            MML does so with all models, of grades, counts and shares too, and nodes that subjects share; SVI with the
-            1PL and 2PL.
+            Both estimators do so with all models, of grades, counts and shares too; MML on nodes that subjects share.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
@@ -165,7 +164,7 @@ def _with_free_items(
             raise InputError(f"`free_by_group` does not go with `{name}`")
     if not isinstance(options.get("guessing"), int | float | None):
         raise InputError("`free_by_group` does not go with a `guessing` of each item: give one number")
-    given = responses.read()
+    given = in_memory(responses)
     kinds = as_kinds(options["free_by_group"], given.item_ids)
     models = [model] * given.num_items if isinstance(model, str) else list(model)
     for item, kind in kinds.items():
@@ -185,7 +184,7 @@ def _fit_scaled(responses: OnScales, model: str | Sequence[str], estimator: str,
     Raises:
         InputError: see `fit`.
     """
-    kept = ("priors",) if estimator == "mml" else ()  # where None means none
+    kept = ("priors",) if estimator == "mml" else ("mesh",)  # where None means none
     options = {name: value for name, value in options.items() if name in kept or (name != "mesh" and value is not None)}
     estimate: Callable[..., Fit] = fit_families
     if estimator == "svi":

@@ -43,14 +43,16 @@ from irtjax.integration import importance_nodes as importance_nodes
 from irtjax.integration.nodes import Answers
 from irtjax.item_models.binary import BINARY
 from irtjax.joint.model import class_head, joint_loss, two_heads
-from irtjax.kernels import likelihood
+from irtjax.kernels import likelihood, one_pass_answers
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_1pl, ability_mode
 from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.answers import Answers as SingleAnswers
-from irtjax.kernels.answers import Rows, information
+from irtjax.kernels.answers import Rows, information, log_likelihood_1pl, log_likelihood_2pl
 from irtjax.kernels.models import ItemParameters
-from irtjax.kernels.sharding import ITEMS, SUBJECTS
+from irtjax.kernels.one_pass_answers import ScaledAnswers, ScaledRows
+from irtjax.kernels.one_pass_grades import graded
+from irtjax.kernels.sharding import ITEMS, SUBJECTS, along_subjects, mesh_of
 from irtjax.networks.bert import Encoder
 from irtjax.networks.formulation import formulated_for
 from irtjax.populations.normal import Population
@@ -179,6 +181,23 @@ def test_likelihood(wide):
                 faults("1PL" + name, gradient_of(one, 2, over), theta, items, responses),
                 faults("2PL" + name, gradient_of(two, 3, over), theta, items, items, responses),
             )
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_likelihood_of_single_answers(devices):
+    """Right and wrong ones, and grades."""
+    mesh = None if devices == 1 else along_subjects(mesh_of(2, 2))
+    whole, theta, items = functools.partial(array, dtype=jnp.int32), array(8), array(5)
+    rows = [(whole(2 * devices, number, 8), whole(2 * devices, number)) for number in (30, 20)]
+    answers = SingleAnswers(*(Rows(*side) for side in rows))
+    cells = [(array(*places.shape, dtype=jnp.int8),) for places, _ in rows]
+    scaled = ScaledAnswers(*(ScaledRows(*side, values) for side, values in zip(rows, cells, strict=True)))
+    of_grades = functools.partial(one_pass_answers.log_likelihood, graded)
+    none_of(
+        faults("1PL", gradient_of(log_likelihood_1pl, 2, mesh), theta, items, answers),
+        faults("2PL", gradient_of(log_likelihood_2pl, 3, mesh), theta, items, items, answers),
+        faults("graded", gradient_of(of_grades, 2, mesh), theta, (items, array(3, 5)), scaled),
+    )
 
 
 def gradient_of(function, number, mesh):
@@ -404,6 +423,7 @@ NETWORKS = {  # what they read; what they multiply
     "mlp": ("images", "bfloat16"),
     "lenet": ("images", "bfloat16"),
     "vgg16": ("large images", "bfloat16"),
+    "resnet": ("large images", "bfloat16"),
     "lstm": ("sentences", "bfloat16"),
     "cnn": ("pairs", "bfloat16"),
     "nse": ("sentences", "mixed"),
@@ -436,7 +456,7 @@ def task_from(inputs, format):
     return Task("toy", split, split, split, ("a", "b"), format)
 
 
-SLOW_TO_LOWER = "lenet", "vgg16", "cnn", "esim", "bert"
+SLOW_TO_LOWER = "lenet", "vgg16", "resnet", "cnn", "esim", "bert"
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,16 @@
 """From settings to what stages work with: the task, the recipe, the design of the crowd."""
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 
 from tqdm import tqdm
 
+from experiments.common import own_tasks
+from experiments.common.own_tasks import saying_how_to_prepare
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import OF_RECIPE
 from irtjax import InputError, networks, tasks
 from irtjax.crowd import CrowdDesign
-from irtjax.tasks import prepared
 from irtjax.tasks.pairs import packed
 from irtjax.tasks.task import TextFormat, sample_split
 from irtjax.training.features import frozen
@@ -24,14 +23,7 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     Raises:
         InputError: the data are not there, or too few for the settings.
     """
-    files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
-    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
-    options = {name: getattr(settings, name) for name in names}
-    options = {name: value for name, value in options.items() if value}
-    if "seed" not in tasks.TASKS[settings.task].unused:
-        options["seed"] = settings.seed
-    with reading_bar() as on_progress, _saying_how_to_prepare(settings, data_dir):
-        task = tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
+    task = _named(settings, data_dir) if settings.task in tasks.TASKS else own_tasks.load(settings, data_dir)
     for name in ("train", "validation", "test"):
         if count := getattr(settings, f"{name}_examples"):
             task = sample_split(task, name, count, settings.seed)
@@ -46,31 +38,31 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
     return task
 
 
-@contextlib.contextmanager
-def _saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
-    """Adds the command that prepares the task's data set where there is no readable copy of it."""
-    command = f"python -m experiments.prepare --task={settings.task}"
-    try:
-        yield
-    except prepared.NotPreparedError as error:
-        if settings.dataset:
-            raise
-        folder = "" if data_dir is None else f" --data_dir={data_dir}"
-        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
-    except prepared.OtherFormatError as error:
-        if settings.dataset:
-            raise
-        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
+def _named(settings: Settings, data_dir: str | None) -> tasks.Task:
+    files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
+    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
+    options = {name: getattr(settings, name) for name in names}
+    options = {name: value for name, value in options.items() if value}
+    if "seed" not in tasks.TASKS[settings.task].unused:
+        options["seed"] = settings.seed
+    with reading_bar() as on_progress, saying_how_to_prepare(settings, data_dir):
+        return tasks.load(settings.task, data_dir, on_progress=on_progress, on_note=tqdm.write, **options)
 
 
 def check_network(settings: Settings, task: tasks.Task) -> None:
-    """Refuses networks that cannot read the task.
+    """Refuses networks that cannot read the task, and those of users with which anything is wrong.
 
     Raises:
         InputError: names the flag.
     """
     for name in settings.networks:
-        if name not in networks.choices(task):
+        if networks.is_yours(name):
+            networks.build(name, task, settings.width)
+            if settings.min_width and not networks.follows_width(name, task, settings.width):
+                raise InputError(
+                    f"--min_width={settings.min_width}: network {name} masks no hidden units: leave it out"
+                )
+        elif name not in networks.choices(task):
             raise InputError(
                 f"--network={name}: cannot read {task.name}, choose from {', '.join(networks.choices(task))}"
             )

@@ -14,7 +14,7 @@ from irtjax.fits.category_text import said
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given
-from irtjax.responses.formats.collecting import LAST
+from irtjax.responses.formats.collecting import LAST, InMemory
 from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import FACET
 from irtjax.responses.formats.long_tables import ROLES as EVERY_ROLE
@@ -199,13 +199,22 @@ def _value(name: str) -> Any:
 
 
 def read(path: str | Sequence[str]) -> irtjax.ResponseMatrix:
-    """The responses of a file or folder, or of several of a language-model harness, by the flags.
+    """The responses of a file or folder, or of several of a language-model harness, by the flags, as a matrix.
+
+    Raises:
+        InputError: as `irtjax.read_responses`.
+    """
+    return read_as_held(path, False)  # type: ignore[return-value]
+
+
+def read_as_held(path: str | Sequence[str], as_single: bool | None) -> InMemory:
+    """As `read`: single answers, a matrix, or (None) as takes less memory.
 
     Raises:
         InputError: as `irtjax.read_responses`.
     """
     of_path = choice(path if isinstance(path, str) else path[0])
-    responses = irtjax.read_responses(path, **of_path, sparse=False, repeats=last())
+    responses = irtjax.read_responses(path, **of_path, sparse=as_single, repeats=last())
     return responses.transposed() if _value("transpose") else responses
 
 

@@ -79,6 +79,14 @@ class Settings:
 
     task: str
     dataset: str = _data("", "name in TensorFlow Datasets, if it is not the task's usual one")
+    text_column: str = _data("", "own tables: column of texts, or two of pairs, with a comma between")
+    feature_columns: str = _data("", "own tables: columns of numbers, with commas between")
+    label_column: str = _data("", "own tables: column of classes (default label, gold_label, target or class)")
+    split_column: str = _data("", "own tables: column that says train, validation or test (default split)")
+    id_column: str = _data(
+        "", "own tables: column of ids of the examples (default item_id, id, …, if each is there once)"
+    )
+    image_size: int = _data(0, "own images: pixels of a side to bring them to; 0 for their own size", low=0, high=1024)
     glove: str = _data("", "file of GloVe vectors for text; by default vectors are made from the training text")
     pretrained: str = _data(
         "", "folder of an encoder of the BERT type (config.json, model.safetensors, tokenizer.json): text is read by it"
@@ -122,8 +130,8 @@ class Settings:
     only: str = _of_crowd("", "numbers of the networks in --members to train, separated by commas")
     network: str = setting(
         Recipe.network,
-        f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
-        "curriculum use the first",
+        f"one of {', '.join(networks.NETWORKS)}, or package.module:Class of your own; several, separated by commas, "
+        "make a mixed crowd, and filtering and curriculum use the first",
     )
     width: int = _training(**_as_in(Recipe, "width"))
     min_width: int = _of_crowd(

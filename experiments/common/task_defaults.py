@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from irtjax.crowd.members import DESIGNS
-from irtjax.training.recipe import NETWORK_RECIPES, RECIPES
+from irtjax.crowd.members import DESIGNS, CrowdDesign, default_design
+from irtjax.tasks import Task
+from irtjax.tasks.task import TextFormat
+from irtjax.training.recipe import NETWORK_RECIPES, RECIPES, Recipe, default_recipe
 
 
 class PublishedChange(NamedTuple):
@@ -92,14 +94,23 @@ def _of_recipe(fields: Mapping[str, Any]) -> dict[str, Any]:
 NETWORK_DEFAULTS = {network: _of_recipe(fields) for network, fields in NETWORK_RECIPES.items()}
 
 
-def library_settings(task: str) -> dict[str, Any]:
+def _library_settings(recipe: Recipe, design: CrowdDesign) -> dict[str, Any]:
     """How the library trains networks on a task and draws crowds for it, by the names of settings."""
-    recipe, design = RECIPES[task], DESIGNS[task]
     return _of_recipe(dataclasses.asdict(recipe)) | {name: getattr(design, name) for name in _OF_DESIGN}
+
+
+_DIGITS = _library_settings(RECIPES["digits"], DESIGNS["digits"])
 
 
 def defaults_of(task: str) -> dict[str, Any]:
     """Every setting of a task that differs from the defaults of `Settings`, which are those of `digits`."""
-    usual = library_settings("digits")
-    own = {name: value for name, value in library_settings(task).items() if value != usual[name]}
-    return own | dict(TASK_DEFAULTS[task].settings)
+    own = _library_settings(RECIPES[task], DESIGNS[task])
+    return {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[task].settings)
+
+
+def defaults_by_size(task: Task) -> dict[str, Any]:
+    """The same of a task of the user's own: by the kind and number of its examples."""
+    recipe = default_recipe(task)
+    own = _library_settings(recipe, default_design(task))
+    like = "sst2" if isinstance(task.format, TextFormat) else {"lenet": "cifar10"}.get(recipe.network, "digits")
+    return {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[like].settings)

@@ -7,12 +7,13 @@ from typing import Any
 
 from absl import flags
 
-from experiments.common import app, help
+from experiments.common import app, help, own_tasks
 from experiments.common.path_flags import define_path
 from experiments.common.settings import FIELDS, FILES, IDLE, OF_OPTIMIZER, Settings
-from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_of
+from experiments.common.task_defaults import NETWORK_DEFAULTS, TASK_DEFAULTS, defaults_by_size, defaults_of
 from irtjax import InputError, networks, tasks
 from irtjax.arguments import out_of_bounds
+from irtjax.tasks.task import sample_split
 from irtjax.training.recipe import sgd_rate
 
 _DEFINERS: dict[Any, Callable[..., Any]] = {
@@ -24,7 +25,9 @@ _DEFINERS: dict[Any, Callable[..., Any]] = {
 PRESETS = Path(__file__).parents[1] / "presets"
 STUDIES = {task: path for task in TASK_DEFAULTS if (path := PRESETS / f"published_{task}.flags").exists()}
 flags.disclaim_key_flags()  # the flags belong to the binary that calls define_flags
-_TASK = flags.DEFINE_string("task", "digits", f"one of {', '.join(tasks.TASKS)}")
+_TASK = flags.DEFINE_string(
+    "task", "digits", f"one of {', '.join(tasks.TASKS)}; or data of your own: {own_tasks.FORMS}"
+)
 _PRESET = flags.DEFINE_enum(
     "preset",
     "fast",
@@ -62,13 +65,21 @@ def from_flags() -> Settings:
         InputError: unknown task, a task that no study had, or a value out of range.
     """
     task = _TASK.value
-    if task not in tasks.TASKS:
-        raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.TASKS)}")
+    own_task = own_tasks.is_own(task)
+    if task not in tasks.TASKS and not own_task:
+        raise InputError(f"--task={task}: unknown task, expected one of {', '.join(tasks.TASKS)}, or {own_tasks.FORMS}")
     given: dict[str, Any] = {
         name: flags.FLAGS[name].value for name in FIELDS if name in flags.FLAGS and flags.FLAGS[name].value is not None
     }
     chosen = (_of_study(task, given) if _PRESET.value == "published" else {}) | given
-    defaults = defaults_of(task) | {"task": task}
+    if own_task:  # what suits it shows in the data
+        found = own_tasks.load(Settings(task=task, **chosen), DATA_DIR.value)
+        if number := chosen.get("train_examples"):
+            found = sample_split(found, "train", number, chosen.get("seed", Settings.seed))
+        defaults = defaults_by_size(found) | {"task": task}
+    else:
+        app.without_effect(own_tasks.FLAGS, f"--task={task}")
+        defaults = defaults_of(task) | {"task": task}
     if chosen.get("pretrained"):
         defaults = defaults | {"network": "mlp" if chosen.get("frozen") else "bert"}
     network = chosen.get("network", defaults.get("network", Settings.network)).split(",")[0]
@@ -110,6 +121,9 @@ def _check(settings: Settings) -> None:
     """
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
+    of_user = [name for name in settings.networks if networks.is_yours(name)]
+    for name in of_user:
+        networks.require(name)
+    app.choose("network", settings.networks, (*of_user, *networks.NETWORKS, "package.module:Class"))
     for name, value, expected in out_of_bounds(settings):
         raise InputError(f"--{name}={value}: {expected}")

@@ -65,7 +65,7 @@ def against_published(settings: Settings, directory: Path) -> dict[str, Any]:
     if table.empty:
         return {"relative": table, "published": False}
     save_figure(curricula.forest(summary), directory / "forest.png")
-    study = TASK_DEFAULTS[settings.task].published
+    study = TASK_DEFAULTS[settings.task].published if settings.task in TASK_DEFAULTS else {}
     columns: dict[str, Any] = {}
     for name in ("examples", "reach"):
         limits = (table[f"{name}_ratio{end}"] for end in ("", "_low", "_high"))

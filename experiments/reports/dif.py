@@ -8,8 +8,8 @@ import pandas as pd
 from experiments.reports import document
 from irtjax.groups.by_fits import BY_MODEL
 from irtjax.groups.dif import Matched
-from irtjax.groups.matching import scores
-from irtjax.plots.dif import dif, dif_curves
+from irtjax.groups.matching import anchor_scores, responses_to
+from irtjax.plots.dif import PANELS, dif, dif_curves
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
@@ -34,9 +34,10 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
     save_figure(dif(table, "Differential item functioning", effect, level), directory / "dif.png")
     flagged = table[table["p_adjusted"] < level].sort_values("p_value")
     if len(flagged):
-        y, member = data.responses.y[:, flagged.index.to_numpy()], data.responses.member
-        score = scores(data.responses.y, table["anchor"].to_numpy())
-        figure = dif_curves(y, score, member, data.names.tolist(), flagged["item_id"].tolist())
+        drawn = flagged.head(PANELS)
+        y = responses_to(data.responses, drawn.index.to_numpy())
+        score = anchor_scores(data.responses, table["anchor"].to_numpy())
+        figure = dif_curves(y, score, data.responses.member, data.names.tolist(), drawn["item_id"].tolist())
         save_figure(figure, directory / "dif_curves.png")
     sizes = pd.Series(data.names[data.responses.member]).value_counts()
     values = {

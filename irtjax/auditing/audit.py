@@ -21,10 +21,10 @@ from irtjax.fits.result import Fit
 from irtjax.fitting import fit as fit_responses
 from irtjax.kernels.models import probabilities
 from irtjax.responses.matrix import MISSING, ResponseMatrix
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import whole
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import in_memory, on_scales, whole
 from irtjax.scale.fit_statistics import item_fit, local_dependence
-from irtjax.scale.tested import types_of
+from irtjax.scale.tested import one_by_one, types_of
 from irtjax.types import Float
 
 MOST_COMPARED = 1000  # items, of which curves and pairs are tested
@@ -101,14 +101,16 @@ def audit(
         responses = read_choices(choices, key).scored()
     on_step("fit")
     fit = responses if isinstance(responses, Fit) else fit_responses(responses, **({"model": "auto"} | options))
-    fit = dataclasses.replace(fit, responses=whole(fit.responses))
+    held = in_memory(fit.responses) if choices is None else whole(fit.responses)
+    fit = dataclasses.replace(fit, responses=held)
     of_ids = fit.responses.subject_ids.astype(str), fit.responses.item_ids.astype(str)
     chosen = None if choices is None else read_choices(choices, key, *of_ids)
     on_step("items")
     exposed = None if dates is None or cutoffs is None else contamination(fit, dates, cutoffs, seed=seed)
     items, pairs = _examine(fit, chosen, exposed, level)
-    rng, right_wrong = np.random.default_rng(seed), not isinstance(fit.responses, ScaledResponses)
-    second = second_dimension(_probabilities(fit), _values(fit), seed=seed) if right_wrong else None
+    rng, right_wrong = np.random.default_rng(seed), not on_scales(fit.responses)
+    single = one_by_one(fit.responses)
+    second = second_dimension(single, _chances(fit.parameters, fit, single), seed=seed) if right_wrong else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # of what is shuffled or cut in half
         on_step("halves of the items")
@@ -143,13 +145,13 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
         rng: deals the items.
         shuffled: whether the responses to each item are shuffled among the subjects, anew for each division.
     """
-    responses: Any = whole(fit.responses)
-    models = np.array(fit.item_models if isinstance(responses, ScaledResponses) else _types(fit))
+    responses: Any = in_memory(fit.responses)
+    models = np.array(fit.item_models if on_scales(responses) else _types(fit))
     correlations = []
     for _ in range(DIVISIONS):
         given = _shuffled(responses, rng) if shuffled else responses
         one, other = (
-            np.asarray(fit_responses(given.choose_items(part), models[part].tolist(), standard_errors=False).ability)
+            _abilities(given.choose_items(part), models[part].tolist())
             for part in np.array_split(rng.permutation(given.num_items), 2)
         )
         known = np.isfinite(one) & np.isfinite(other)
@@ -159,34 +161,46 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
     return 2 * r / (1 + r)
 
 
+def _abilities(responses: Any, models: list[str]) -> Float[np.ndarray, " J"]:
+    """By a fit of these responses; NaN of subjects who have none."""
+    there = responses.counts(axis=1)[1] > 0
+    found = np.full(responses.num_subjects, np.nan)
+    found[there] = fit_responses(responses.with_responses(), models, standard_errors=False).ability
+    return found
+
+
 def _examine(
     fit: Fit, chosen: Choices | None, exposed: Contamination | None, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """The items, and their pairs."""
     keys = None
-    if not isinstance(fit.responses, ScaledResponses):
+    if not on_scales(fit.responses):
         keys = wrong_keys(fit, chosen)
     few = fit.responses.num_items <= MOST_COMPARED
     fits, pairs = (item_fit(fit), local_dependence(fit)) if few else (None, None)
     return findings(fit, keys, fits, pairs, exposed, level), pairs
 
 
-def _values(fit: Fit) -> Float[np.ndarray, "J I"]:
-    """Right answers 1, wrong ones 0, NaN where missing."""
-    values = np.asarray(whole(fit.responses).values)
-    return np.where(values == MISSING, np.nan, values)
-
-
-def _probabilities(fit: Fit) -> Float[np.ndarray, "J I"]:
-    """Of right answers, at the abilities of the fit."""
-    return np.asarray(probabilities(fit.parameters, np.nan_to_num(np.asarray(fit.ability))[:, None])[0])
+def _chances(items: Any, fit: Fit, single: SparseResponses) -> Float[np.ndarray, " N"]:
+    """That each answer is right, by the parameters of items, at the abilities of the fit."""
+    own = items.take(single.items)
+    theta = np.nan_to_num(np.asarray(fit.ability))[single.subjects]
+    at = own._replace(intercept=own.intercept + own.slope[:, 0] * theta)
+    right, _ = probabilities(at, np.zeros((1, 1)))
+    return np.asarray(right)[0]
 
 
 def _shuffled(responses: Any, rng: np.random.Generator) -> Any:
-    """Responses to each item, shuffled among the subjects."""
+    """Responses to each item, shuffled among the subjects; single ones among those who answered it."""
+    if isinstance(responses, SparseResponses):
+        order = np.empty(responses.num_answers, int)
+        by_item = np.argsort(responses.items, kind="stable")
+        order[by_item] = np.lexsort([rng.random(responses.num_answers), responses.items])
+        trials = None if responses.trials is None else responses.trials[order]
+        return dataclasses.replace(responses, answers=responses.answers[order], trials=trials)
     order = rng.permuted(np.tile(np.arange(responses.num_subjects)[:, None], responses.num_items), axis=0)
     values = np.take_along_axis(np.asarray(responses.values), order, axis=0)
-    if not isinstance(responses, ScaledResponses):
+    if isinstance(responses, ResponseMatrix):
         return ResponseMatrix(values, responses.subject_ids, responses.item_ids)
     trials = None if responses.trials is None else np.take_along_axis(np.asarray(responses.trials), order, axis=0)
     return dataclasses.replace(responses, values=values, trials=trials)
@@ -213,16 +227,25 @@ def _of_sound_items(
         slope=np.where(unsound[:, None], slope[:, None], given.slope),
         intercept=np.where(unsound, level_of, given.intercept),
     )
-    p, seen = np.asarray(probabilities(sound, theta[:, None])[0]), ~np.isnan(_values(fit))
-    right = rng.random(p.shape) < p
-    drawn = np.where(seen, right, MISSING).astype(np.int8)
-    again = fit_responses(ResponseMatrix(drawn, fit.responses.subject_ids, fit.responses.item_ids), _types(fit))
+    single = one_by_one(fit.responses)
+    p, cells = _chances(sound, fit, single), (single.subjects, single.items)
+    if isinstance(fit.responses, SparseResponses):
+        right = rng.random(len(p)) < p
+        drawn: Any = dataclasses.replace(single, answers=right.astype(np.int8))
+    else:
+        right = rng.random(single.values.shape)[cells] < p
+        values = np.full(single.values.shape, MISSING, np.int8)
+        values[cells] = right
+        drawn = ResponseMatrix(values, single.subject_ids, single.item_ids)
+    again = fit_responses(drawn, _types(fit))
     if chosen is None:
         return _examine(again, None, None, level)[0]
     number = len(chosen.options)
     counts = np.stack([(chosen.codes == k).sum(axis=0) for k in range(number)]).astype(float)
     counts[chosen.key, np.arange(counts.shape[1])] = 0
+    hit = np.zeros(single.values.shape, bool)
+    hit[cells] = right
     astray = np.cumsum(counts / np.maximum(counts.sum(axis=0), 1), axis=0)
-    other = np.minimum((rng.random(p.shape)[:, :, None] > astray.T).sum(axis=2), number - 1)
-    codes = np.where(right, chosen.key, np.where(counts.sum(axis=0) > 0, other, -1))
+    other = np.minimum((np.asarray(rng.random(hit.shape))[:, :, None] > astray.T).sum(axis=2), number - 1)
+    codes = np.where(hit, chosen.key, np.where(counts.sum(axis=0) > 0, other, -1))
     return _examine(again, chosen._replace(codes=np.where(chosen.codes < 0, -1, codes)), None, level)[0]

@@ -12,7 +12,7 @@ from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.response_curves import worth_curves, worths
-from irtjax.scale.tested import Tested, of_fit, some_subjects
+from irtjax.scale.tested import Tested, of_fit, own_parts
 from irtjax.types import Bool, Float, Shaped
 
 FEWEST = 10  # items on either side of a cutoff
@@ -141,15 +141,16 @@ class _Cells(NamedTuple):
 
 def _cells(test: Tested, dated: Bool[np.ndarray, " I"]) -> _Cells:
     """At the abilities of the fit, of items that are dated."""
-    ability, y = np.asarray(test.fit.ability, float), worths(test)
-    weight, score, slope = np.zeros((3, *test.values.shape))
-    for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1)):
-        at, above, below = (worth_curves(test, ability[rows] + step) for step in (0.0, STEP, -STEP))
-        slope[rows] = (above.mean - below.mean) / (2 * STEP)
-        trials = test.effective[rows] * dated / at.variance
-        weight[rows] = trials * slope[rows] ** 2
-        score[rows] = np.where(trials > 0, trials * slope[rows] * (y[rows] - at.mean), 0.0)
-    return _Cells(weight, score, slope)
+    single, ability = test.single, np.asarray(test.fit.ability, float)
+    cells, of_answers = np.zeros((3, single.num_subjects, single.num_items)), ability[single.subjects]
+    y, trials = worths(test), test.effective * dated[single.items]
+    for at in own_parts(test, np.ones(len(y), bool), 4 * (int(test.top.max()) + 1)):
+        alone = test.alone(at, of_answers[at])
+        here, above, below = (worth_curves(alone, np.array([step])) for step in (0.0, STEP, -STEP))
+        slope, times = (above.mean - below.mean)[0] / (2 * STEP), trials[at] / here.variance[0]
+        score = np.where(times > 0, times * slope * (y[at] - here.mean[0]), 0.0)
+        cells[:, single.subjects[at], single.items[at]] = times * slope**2, score, slope
+    return _Cells(*cells)
 
 
 def _gains(cells: _Cells, early: Bool[np.ndarray, "J I"], subjects: np.ndarray) -> Float[np.ndarray, " M"]:

@@ -8,7 +8,7 @@ import pandas as pd
 from irtjax.auditing.contamination import Contamination
 from irtjax.fits.result import Z_95, Fit
 from irtjax.kernels.quadrature import gauss_hermite
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales
 from irtjax.scale.information import of_each
 from irtjax.scoring.family_items import known_items
 from irtjax.types import Bool, Float
@@ -122,8 +122,8 @@ def information_shares(fit: Fit) -> tuple[Float[np.ndarray, " I"], Bool[np.ndarr
 def _means(fit: Fit) -> Float[np.ndarray, " I"]:
     """Mean responses; right and wrong ones are 1 and 0."""
     responses: Any = fit.responses
-    if isinstance(responses, ScaledResponses):
-        return np.nanmean(responses.worths(), axis=0)
+    if on_scales(responses):
+        return responses.mean(axis=0)
     right, observed = responses.counts(axis=0)
     return right / np.maximum(observed, 1)
 

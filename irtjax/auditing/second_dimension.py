@@ -1,11 +1,17 @@
 """Is there one ability? The strongest direction that the fit leaves in the residuals, against simulated responses."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg import eigh
+from scipy.sparse.linalg import svds
 
+from irtjax.responses.sparse import SparseResponses
 from irtjax.types import Float
+
+DENSE = 0.1  # share of the cells from which on a matrix is faster
+TOLERANCE = 1e-8  # of a singular value
 
 
 class SecondDimension(NamedTuple):
@@ -29,7 +35,7 @@ class SecondDimension(NamedTuple):
 
 
 def second_dimension(
-    p: Float[np.ndarray, "J I"], values: Float[np.ndarray, "J I"], simulations: int = 19, seed: int = 0
+    single: SparseResponses, p: Float[np.ndarray, " N"], simulations: int = 19, seed: int = 0
 ) -> SecondDimension:
     """The first singular vectors of y - p, and how strong they are without a second dimension.
 
@@ -38,20 +44,34 @@ def second_dimension(
     the same abilities, which were not estimated from them: their residuals are a little larger, in no one direction.
 
     Args:
-        p: probabilities of right answers, at the estimated abilities.
-        values: right answers 1, wrong ones 0, NaN where missing.
+        single: right and wrong answers.
+        p: the probability that each is right, at the estimated abilities.
         simulations: of responses.
         seed: of them.
     """
-    seen, rng = ~np.isnan(values), np.random.default_rng(seed)
+    rng, number, dense = np.random.default_rng(seed), single.num_items, single.density >= DENSE
+    cells = single.subjects.astype(np.int64) * number + single.items
 
-    def residuals(y: np.ndarray) -> np.ndarray:
-        return np.where(seen, y - p, 0.0)
+    def strongest(y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        if not dense:
+            return _of_few(scipy.sparse.csr_array((y - p, single.items, single.starts), single.values.shape))
+        x = np.zeros(single.values.shape)
+        x.ravel()[cells] = y - p
+        return _strongest(x)
 
-    share, score, loading = _strongest(residuals(np.nan_to_num(values)))
-    null = np.array([_strongest(residuals(rng.random(p.shape) < p))[0] for _ in range(simulations)])
+    def drawn() -> np.ndarray:
+        return rng.random(len(p)) if not dense else rng.random(single.values.shape).ravel()[cells]
+
+    share, score, loading = strongest(single.answers)
+    null = np.array([strongest(drawn() < p)[0] for _ in range(simulations)])
     p_value = float((1 + (null >= share).sum()) / (1 + simulations))
     return SecondDimension(share, float(null.mean()), float(null.max()), p_value, loading, score)
+
+
+def _of_few(x: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """As `_strongest`, of a sparse array, by Lanczos iterations."""
+    score, size, loading = svds(x, k=1, tol=TOLERANCE, v0=np.ones(min(x.shape)))
+    return float(size[0] ** 2 / max((x.data**2).sum(), 1e-12)), score[:, 0] * size[0], loading[0]
 
 
 def _strongest(x: Float[np.ndarray, "J I"]) -> tuple[float, np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from jax.scipy.special import gammaln, logsumexp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -15,7 +16,9 @@ from scipy.special import expit
 from irtjax.auditing.choices import Choices, read_choices
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
-from irtjax.responses.values import on_scales, whole
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import in_memory, on_scales
+from irtjax.scale.tested import one_by_one
 from irtjax.types import Bool, Float, Int, Shaped
 
 NODES = 41  # of ability, over the range of the subjects
@@ -69,7 +72,7 @@ def wrong_keys(
     if choices is None:
         if key is not None:
             raise InputError("a `key` needs the `choices` of the subjects")
-        found = _of_scores(np.asarray(whole(fit.responses).values), nodes, weights)
+        found = _of_scores(one_by_one(in_memory(fit.responses)), nodes, weights)
         table = pd.DataFrame({"item_id": ids, "evidence": found.evidence, "p_wrong_key": found.probability})
     else:
         if not isinstance(choices, Choices):
@@ -150,13 +153,16 @@ def _of_options(
     return _odds(_Hypotheses(hits, hits.sum(axis=0, keepdims=True) - hits, hit, miss, besides, key))
 
 
-def _of_scores(values: Int[np.ndarray, "J I"], nodes: np.ndarray, weights: np.ndarray) -> _Found:
+def _of_scores(single: SparseResponses, nodes: np.ndarray, weights: np.ndarray) -> _Found:
     """The key is right, or it is scored as right what a share chose of those who miss the right option."""
     rising, falling = _curves(nodes)
     other = [(falling + np.log(share), jnp.log1p(-share * jnp.exp(falling))) for share in SHARES]
     hit, miss = (jnp.stack(tables) for tables in zip((rising, falling), *other, strict=True))
-    shape = (len(hit), len(nodes), values.shape[1])
-    hits, misses = (np.broadcast_to((weights.T @ (values == v)).astype(np.float32), shape) for v in (1, 0))
+    shape, found = (len(hit), len(nodes), single.num_items), []
+    for answer in (1, 0):
+        chosen = scipy.sparse.csr_array((single.answers == answer, single.items, single.starts), single.values.shape)
+        found.append(np.broadcast_to((chosen.T.astype(float) @ weights).T.astype(np.float32), shape))
+    hits, misses = found
     key = np.broadcast_to(np.arange(len(hit))[:, None] == 0, (shape[0], shape[2]))
     return _odds(_Hypotheses(hits, misses, hit, miss, np.zeros(key.shape, np.float32), key))
 

@@ -82,11 +82,11 @@ def compare(
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
     if models is not None and is_scaled(names("models", models)):
-        responses, _ = read(responses, names("models", models)[0], columns=columns)
+        responses, _ = read(responses, names("models", models)[0], columns=columns, sparse=None)
     if on_scales(responses):
         _only_cells(dims, estimators, by)
         chosen_models = models or ("graded", "gpcm", "pcm")
-        return compare_grades(responses.read(), chosen_models, folds=folds, seed=seed, on_progress=on_progress)
+        return compare_grades(responses, chosen_models, folds=folds, seed=seed, on_progress=on_progress)
     responses, models = as_matrix_or_sparse(responses, columns=columns), models or ("1pl", "2pl", "3pl", "4pl")
     require_estimable(responses)
     by = names("by", by)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from irtjax.arguments import LARGEST_SEED, names, whole_number
 from irtjax.comparison.candidates import RATES, Candidate
+from irtjax.comparison.grades_by_answer import predicted_grades
 from irtjax.comparison.result import Comparison
 from irtjax.comparison.summary import keeping, summary
 from irtjax.errors import InputError
@@ -21,16 +22,19 @@ from irtjax.integration.nodes import moments, place_nodes
 from irtjax.integration.prediction import LEAST_PREDICTED
 from irtjax.integration.reach import reaching
 from irtjax.item_models.listing import CATEGORICAL, model_of
-from irtjax.responses.folds import folds_of_cells
+from irtjax.responses.folds import folds_of_answers, folds_of_cells
 from irtjax.responses.scaled import MISSING, ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
 from irtjax.types import Float, Int
 
 METRICS = ("log_loss", "rps")
+Predicted = tuple[np.ndarray, np.ndarray, bool]  # categories (N,), their probabilities (N, C); whether it converged
 WEIGHT_OF_ALL = 2.0  # responses to an item, that the frequencies of all items are worth in the baseline
 
 
 def compare_grades(
-    responses: ScaledResponses,
+    responses: OnScales,
     models: str | Sequence[str] = ("graded", "gpcm", "pcm"),
     *,
     folds: int = 5,
@@ -43,7 +47,7 @@ def compare_grades(
     the item rates, the frequencies of the categories of each item, drawn to those of all items as if by two responses.
 
     Args:
-        responses: of items with categories, on one scale.
+        responses: of items with categories, on one scale; `SparseResponses` go answer by answer, in the same folds.
         models: some of `item_models.listing.CATEGORICAL`.
         folds: number of parts.
         seed: of the random parts.
@@ -68,7 +72,10 @@ def compare_grades(
     whole_number("seed", seed, 0, LARGEST_SEED)
     chosen, done = [*(Candidate(name) for name in models), Candidate(RATES)], itertools.count()
     total = len(models) * (1 + folds)
-    fold_of = folds_of_cells(np.asarray(responses.values), folds, seed)
+    if isinstance(responses, SparseResponses):
+        fold_of = folds_of_answers(responses, folds, seed)
+    else:
+        fold_of = folds_of_cells(np.asarray(responses.values), folds, seed)
     of_folds: list[dict[str, Any]] = []
     of_fits: list[dict[str, Any]] = []
     said: list[dict[str, Any]] = []
@@ -99,7 +106,7 @@ def _report(on_progress: Callable[[int, int, str], None] | None, done: int, tota
         on_progress(done, total, what)
 
 
-def _fit(responses: ScaledResponses, candidate: Candidate) -> Fit:
+def _fit(responses: OnScales, candidate: Candidate) -> Fit:
     return fit_families(responses, candidate.model, standard_errors=False)
 
 
@@ -116,8 +123,16 @@ def _of_all(found: Fit) -> dict[str, Any]:
     }
 
 
-def _held_out(responses: ScaledResponses, candidate: Candidate, held: np.ndarray) -> dict[str, Any]:
-    """Scores of the predictions of the cells that are held out of a fit."""
+def _held_out(responses: OnScales, candidate: Candidate, held: np.ndarray) -> dict[str, Any]:
+    """Scores of the predictions of the responses that are held out of a fit."""
+    if isinstance(responses, SparseResponses):
+        category, probability, converged = _of_answers(responses, candidate, held)
+    else:
+        category, probability, converged = _of_cells(responses, candidate, held)
+    return {**scores(category.astype(int), probability), "num_predicted": len(category), "converged": converged}
+
+
+def _of_cells(responses: ScaledResponses, candidate: Candidate, held: np.ndarray) -> Predicted:
     values = np.asarray(responses.values)
     train = ScaledResponses(
         np.where(held, MISSING, values), responses.subject_ids, responses.item_ids, responses.scales
@@ -128,7 +143,15 @@ def _held_out(responses: ScaledResponses, candidate: Candidate, held: np.ndarray
         found = _fit(train, candidate)
         probability, converged = _in_scale(probabilities(found), found, responses), found.converged
     at = held & responses.observed
-    return {**scores(values[at].astype(int), probability[at]), "num_predicted": int(at.sum()), "converged": converged}
+    return values[at], probability[at], converged
+
+
+def _of_answers(responses: SparseResponses, candidate: Candidate, held: np.ndarray) -> Predicted:
+    train, asked = responses.choose_answers(~held), responses.choose_answers(held)
+    if candidate.model == RATES:
+        return asked.answers, _rates(train)[asked.items], True
+    found = _fit(train, candidate)
+    return asked.answers, predicted_grades(found, asked), found.converged
 
 
 def scores(category: Int[np.ndarray, " N"], probability: Float[np.ndarray, "N C"]) -> dict[str, float]:
@@ -165,7 +188,7 @@ def _in_scale(probability: Float[np.ndarray, "J I C"], found: Fit, responses: Sc
     return whole
 
 
-def _rates(responses: ScaledResponses) -> Float[np.ndarray, "I C"]:
+def _rates(responses: OnScales) -> Float[np.ndarray, "I C"]:
     """Frequencies of the categories of each item."""
     counts = responses.frequencies()
     of_all = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])

@@ -31,7 +31,8 @@ class CrowdDesign:
         max_corruption: largest share of corrupted labels; shares are uniform between 0 and this.
         min_width: widths are uniform between this and the recipe's; None for the recipe's width only.
         learning_rate_factor: learning rates are log-uniform between the recipe's / factor and the recipe's × factor.
-        networks: names of architectures, as equally many members of each as possible; empty for the recipe's only.
+        networks: names of architectures, ours and your own, as equally many members of each as possible; empty for
+            the recipe's only.
 
     Raises:
         InputError: a field out of its bounds.
@@ -59,11 +60,16 @@ DESIGNS = {
 
 
 def default_design(task: Task) -> CrowdDesign:
-    """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes."""
-    if task.name in DESIGNS:
+    """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes.
+
+    The smallest subset of N examples of C classes is a twentieth, from 2 to 50, or two examples of each class where
+    that is more, but no more than a quarter.
+    """
+    if task.name in DESIGNS and len(task.train.labels) >= DESIGNS[task.name].min_subset:
         return DESIGNS[task.name]
-    chance = 1 / task.num_classes
-    return CrowdDesign(min_subset=max(1, min(50, len(task.train.labels) // 2)), max_corruption=min(0.8, 1 - chance))
+    number, classes = len(task.train.labels), task.num_classes
+    smallest = max(2, min(50, number // 20), min(2 * classes, number // 4))
+    return CrowdDesign(min_subset=min(smallest, number), max_corruption=min(0.8, 1 - 1 / classes))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

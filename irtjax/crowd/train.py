@@ -28,7 +28,7 @@ from irtjax.tasks.task import Split, sample_split
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
 from irtjax.training.pool import Finished, Job
-from irtjax.training.pool_size import choose_slots
+from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.progress import reporter
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import Int
@@ -164,14 +164,15 @@ def train_crowd(
     own_mesh = default_mesh(len(members), mesh)
     data = to_device(task, own_mesh, _to_stop_on(task, seed) if stop_on == "train" else None)
 
-    order = longest_first(epoch_lengths(recipe, members.subset_size))
+    steps = epoch_lengths(recipe, members.subset_size)
+    order, shrinks = longest_first(steps), not is_short(recipe, steps)
 
     def group_of(network: str) -> Group:
         own_recipe = dataclasses.replace(recipe, network=network)
         return Group(
             name=network,
             networks=order[members.network[order] == network],
-            job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh),
+            job=lambda rows: crowd_job(task, members.choose(rows), own_recipe, data, own_mesh, shrinks),
             slots=lambda count: choose_slots(task, own_recipe, data, count, own_mesh, slots),
         )
 
@@ -180,17 +181,18 @@ def train_crowd(
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         return {name: finished.classify(getattr(data, name)).astype(columns[name].dtype) for name in task.splits}
 
-    results = train_groups(
-        [group_of(network) for network in dict.fromkeys(members.network.tolist())],
-        columns,
-        answer,
-        folder=None if checkpoints is None else Path(checkpoints),
-        seconds=checkpoint_seconds,
-        options=repr(
-            (fingerprint(recipe, task), out_of_bag, stop_on, (seed, STOP_SAMPLE) if stop_on == "train" else None)
-        ),
-        on_progress=reporter(progress, on_progress),
-    )
+    with reporter(progress, on_progress, len(members)) as report:
+        results = train_groups(
+            [group_of(network) for network in dict.fromkeys(members.network.tolist())],
+            columns,
+            answer,
+            folder=None if checkpoints is None else Path(checkpoints),
+            seconds=checkpoint_seconds,
+            options=repr(
+                (fingerprint(recipe, task), out_of_bag, stop_on, (seed, STOP_SAMPLE) if stop_on == "train" else None)
+            ),
+            on_progress=report,
+        )
     return assemble(task, members, results, out_of_bag)
 
 
@@ -212,7 +214,7 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
     """Refuses members that cannot be trained on a task by a recipe.
 
     Raises:
-        InputError: names the first such member.
+        InputError: names the first such member, or a network of a user's own and what is wrong with it.
     """
     choices = networks.choices(task)
     most = largest_subset(task, out_of_bag)
@@ -223,12 +225,25 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
         if (values > limit).any():
             row = int((values > limit).argmax())
             raise InputError(f"{members.subject_ids[row]}: {name} {values[row]}, expected at most {limit}, {reason}")
-    for name, network in zip(members.subject_ids, members.network, strict=True):
-        if network not in choices:
+    for network in dict.fromkeys(members.network.tolist()):
+        its = members.network == network
+        if networks.is_yours(network):
+            networks.build(network, task, recipe.width)
+        elif network not in choices:
+            name = members.subject_ids[int(its.argmax())]
             raise InputError(f"{name}: network {network} cannot read {task.name}, choose from {', '.join(choices)}")
+        narrow = its & (members.width < recipe.width)
+        if narrow.any() and not networks.follows_width(network, task, recipe.width):
+            row = int(narrow.argmax())
+            raise InputError(
+                f"{members.subject_ids[row]}: width {members.width[row]}, but network {network} masks no hidden units: "
+                f"leave out `min_width`"
+            )
 
 
-def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh) -> Job:
+def crowd_job(
+    task: Task, members: Members, recipe: Recipe, data: Data, mesh: jax.sharding.Mesh, shrinks: bool = True
+) -> Job:
     """What a pool works on to train members of one architecture, that of the recipe."""
     return Job(
         trainer=make_trainer(recipe, task),
@@ -238,6 +253,7 @@ def crowd_job(task: Task, members: Members, recipe: Recipe, data: Data, mesh: ja
         data=data,
         steps=epoch_lengths(recipe, members.subset_size),
         mesh=mesh,
+        shrinks=shrinks,
     )
 
 

@@ -10,9 +10,8 @@ from irtjax.integration.rules import MOST_SHARED
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import LARGE, SparseResponses, is_sparse, of_matrix
-from irtjax.responses.values import on_scales
 
-WHOLE = {"mml": ("features",), "svi": ("batch_items", "mesh")}  # options with which fits go through the whole matrix
+WHOLE = {"mml": ("features",), "svi": ("batch_items",)}  # options with which fits go through the whole matrix
 
 
 def wanted(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> bool | None:
@@ -40,15 +39,7 @@ def _whole(options: Mapping[str, Any], estimator: str) -> list[str]:
 
 
 def held_for(responses: Any, sparse: bool | None, options: Mapping[str, Any], estimator: str) -> Any:
-    """The responses as the fit goes through them: cell by cell, or answer by answer.
-
-    Raises:
-        InputError: SVI of other responses than right and wrong is to go by single answers.
-    """
-    if estimator == "svi" and on_scales(responses):
-        if sparse:
-            raise InputError("`sparse`: estimator svi of such responses goes through the whole matrix: use mml")
-        return responses.read()
+    """The responses as the fit goes through them: cell by cell, or answer by answer."""
     whole = _whole(options, estimator)
     if sparse is None and not whole and options.get("batch_answers") is not None:
         sparse = True

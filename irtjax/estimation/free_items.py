@@ -10,6 +10,8 @@ from irtjax.errors import InputError
 from irtjax.estimation.grouping import ALL, FREE, Membership
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales
 from irtjax.types import Int, Shaped
 
 FreeByGroup = Mapping[str, str] | Sequence[str]
@@ -68,7 +70,6 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
     if len(kinds) == len(ids):
         raise InputError("`free_by_group`: all items are free, and nothing puts the groups on one scale: keep some")
     _require_tied(responses, found, kinds)
-    seen = np.asarray(responses.values) >= 0
     source: list[int] = []
     group: list[int] = []
     copies = []
@@ -76,13 +77,18 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         if item not in kinds:
             source, group = [*source, item], [*group, -1]
             continue
-        answered = [at for at in range(len(found.names)) if seen[found.member == at, item].any()]
+        given = answers_by_group(responses, found, item)
+        answered = [at for at, name in enumerate(found.names) if str(name) in given]
         copies.append((kinds[item], np.arange(len(source), len(source) + len(answered))))
         source, group = source + [item] * len(answered), group + answered
     columns, of_group = np.array(source), np.array(group)
     names = np.array([ids[i] if g < 0 else f"{ids[i]} ({found.names[g]})" for i, g in zip(source, group, strict=True)])
     if len(np.unique(names)) < len(names):
         raise InputError(f"`free_by_group`: items are called {names[of_group >= 0][0]!r} already")
+    labels = np.array(["" if g < 0 else found.names[g] for g in group])
+    found = found._replace(copies=tuple(copies))
+    if isinstance(responses, SparseResponses):
+        return FreeItems(_by_the_answer(responses, found, columns, of_group, names), found, columns, labels)
     mine = (of_group < 0) | (found.member[:, None] == of_group)
     values = np.asarray(responses.values)[:, columns]
     values = np.where(mine, values, np.asarray(MISSING, values.dtype))
@@ -97,8 +103,30 @@ def with_free_items(responses: Any, found: Membership, kinds: Mapping[int, str])
         )
     else:
         split = ResponseMatrix(values, responses.subject_ids, names)
-    labels = np.array(["" if g < 0 else found.names[g] for g in group])
-    return FreeItems(split, found._replace(copies=tuple(copies)), columns, labels)
+    return FreeItems(split, found, columns, labels)
+
+
+def _by_the_answer(
+    responses: SparseResponses,
+    found: Membership,
+    columns: Int[np.ndarray, " columns"],
+    of_group: Int[np.ndarray, " columns"],
+    names: Shaped[np.ndarray, " columns"],
+) -> SparseResponses:
+    """The same answers, to the columns of their subjects' groups; these are in the order of the items."""
+    place = np.zeros((responses.num_items, len(found.names)), np.int32)
+    for column, (item, group) in enumerate(zip(columns, of_group, strict=True)):
+        place[item, slice(None) if group < 0 else group] = column
+    return SparseResponses(
+        responses.starts,
+        place[responses.items, found.member[responses.subjects]],
+        responses.answers,
+        responses.subject_ids,
+        names,
+        None if responses.scales is None else tuple(responses.scales[i] for i in columns),
+        responses.trials,
+        responses.averaged,
+    )
 
 
 def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -> None:
@@ -117,13 +145,18 @@ def _require_tied(responses: Any, found: Membership, kinds: Mapping[int, str]) -
             raise InputError(
                 f"{name}: all of '{alike}' answered alike, so that nothing of it can stay the same; free {ALL}"
             )
-        categories = isinstance(responses, ScaledResponses) and responses.scales[item].labels is not None
+        categories = on_scales(responses) and responses.scales[item].labels is not None
         if kind != ALL and categories and len({tuple(values) for values in given.values()}) > 1:
             raise InputError(f"{name}: its groups used different categories, which cannot stay the same; free {ALL}")
 
 
 def answers_by_group(responses: Any, found: Membership, item: int) -> dict[str, Shaped[np.ndarray, " n"]]:
     """The different answers to an item, by the name of each group that answered it."""
-    column = np.asarray(responses.values)[:, item]
-    groups = {str(name): np.unique(column[(found.member == at) & (column >= 0)]) for at, name in enumerate(found.names)}
+    if isinstance(responses, SparseResponses):
+        there = np.flatnonzero(responses.items == item)
+        member, answers = found.member[responses.subjects[there]], responses.answers[there]
+    else:
+        column = np.asarray(responses.values)[:, item]
+        member, answers = found.member[column >= 0], column[column >= 0]
+    groups = {str(name): np.unique(answers[member == at]) for at, name in enumerate(found.names)}
     return {name: values for name, values in groups.items() if len(values)}

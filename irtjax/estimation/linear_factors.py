@@ -20,7 +20,7 @@ from irtjax.item_models.families import Families
 from irtjax.item_models.normal import ABOVE, NORMAL
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels.quadrature import BOUND, nodes_per_dimension
-from irtjax.responses.formats.given import Given, numbers_of
+from irtjax.responses.formats.given import Given
 from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
 from irtjax.types import Float
 
@@ -109,11 +109,11 @@ def standardised(given: Given) -> ScaledResponses:
         InputError: see `fit_factors`.
     """
     shape = len(given.subject_ids), len(given.item_ids)
-    numbers, cell = numbers_of(given.cells), given.subjects * shape[1] + given.items
+    numbers = given.cells.numbers()
     if np.isnan(numbers).any():
         at = int(np.argmax(np.isnan(numbers)))
         raise InputError(f"{given.place(at)}: {given.cells[at]!r:.100} is not a number: fix it, or leave it empty")
-    if (twice := np.bincount(cell, minlength=1).max(initial=0)) > 1:
+    if (twice := given.repeats()) > 1:
         raise InputError(f"a subject has {twice} responses to an item: the normal model takes one of each")
     if shape[1] < FEWEST_ITEMS:
         raise InputError(f"{shape[1]} items: the normal model needs {FEWEST_ITEMS} or more")

@@ -27,7 +27,7 @@ from irtjax.fits.regression import Regression, regress
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import Responses
+from irtjax.responses.values import Responses, on_scales, whole
 from irtjax.types import Float
 
 START_SD = 3.0  # of difficulties, in logits, before anything is known of them
@@ -89,7 +89,8 @@ def fit_amortised(
     Raises:
         InputError: features that are missing or not finite, or what `fit_mml` refuses.
     """
-    known, scaled = (*MODELS, *OF_SCALES), isinstance(responses, ScaledResponses)
+    known, scaled = (*MODELS, *OF_SCALES), on_scales(responses)
+    responses = whole(responses) if scaled else responses
     if model not in (OF_SCALES if scaled else MODELS):
         raise InputError(f"`features` go with the models {', '.join(known)}, not with {model!r:.100}")
     usual = inspect.signature(fit_mml).parameters

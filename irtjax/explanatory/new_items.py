@@ -27,6 +27,8 @@ from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.folds import folds_of
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales, whole
 from irtjax.types import Float, Int
 
 NORMAL = gauss_hermite(15)  # of the integral over ability and difficulty
@@ -70,13 +72,13 @@ class Predictions(NamedTuple):
     log_loss: pd.Series
 
 
-def model_of_difficulties(responses: Answers) -> str:
+def model_of_difficulties(responses: Answers | SparseResponses) -> str:
     """The model whose difficulties are predicted: the Rasch model, of counts its binomial form, of grades the graded.
 
     Raises:
         InputError: shares, or responses of several kinds.
     """
-    if not isinstance(responses, ScaledResponses):
+    if not on_scales(responses):
         return RASCH
     with_grades = [scale.labels is not None for scale in responses.scales]
     if all(with_grades):
@@ -147,6 +149,7 @@ def hold_out(
     Raises:
         InputError: there are fewer than two items in a fold.
     """
+    responses = whole(responses)
     require_folds(responses.num_items, folds)
     fold_of = folds_of(responses.num_items, folds, seed)
     mean, sd = (pd.DataFrame(np.nan, responses.item_ids, list(predictors)) for _ in range(2))
@@ -251,7 +254,7 @@ def accuracy(predictions: Predictions, reference: Fit) -> pd.DataFrame:
 
 def _alone(reference: Fit) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
     """Difficulties as the responses alone have them, and the variances of their errors; given the slopes of the fit."""
-    if not isinstance(reference.responses, ScaledResponses):
+    if not on_scales(reference.responses):
         return difficulties_alone(item_likelihoods(reference))
     own_slopes = model_of_difficulties(reference.responses) == OF_GRADES
     found = family_likelihoods(reference, own_slopes=own_slopes)

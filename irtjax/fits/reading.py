@@ -13,7 +13,7 @@ from irtjax.item_models.listing import CURVES_OF_COUNTS, MODELS, OF_COUNTS, OF_S
 from irtjax.responses.convert import as_given, as_responses_or_stored
 from irtjax.responses.formats.collecting import LAST
 from irtjax.responses.formats.given import Given
-from irtjax.responses.judged import Judged, as_judged
+from irtjax.responses.judged import Judged, as_judged, by_judge
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
 from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, Labels, as_scaled, as_sparse
 from irtjax.responses.sparse import SparseResponses, is_sparse
@@ -144,11 +144,7 @@ def read_judged(
     if isinstance(trials, str):
         columns, trials = {**columns, "trials": trials}, None
     given = as_given(data, **{**choice, "columns": columns}) if not isinstance(data, Given) else data
-    if model == AUTO:
-        by_judge = given.subjects * max(len(given.facet_ids), 1) + (0 if given.facet is None else given.facet)
-        models = _models_of_kinds(given._replace(subjects=by_judge), grades, repeats, trials)
-    else:
-        models = model
+    models = _models_of_kinds(by_judge(given)[0], grades, repeats, trials) if model == AUTO else model
     each = [models] * len(given.item_ids) if isinstance(models, str) else list(models)
     each = [OF_RIGHT_WRONG.get(name, name) for name in each]
     if len(each) != len(given.item_ids):

@@ -16,7 +16,7 @@ from irtjax.groups.model_tests import ModelTest, fits_of, likelihood_ratios, tes
 from irtjax.groups.score_test import ScoreTest, score_test
 from irtjax.groups.separate_fits import fits_of_groups, linked
 from irtjax.integration.sparse_grid import BLAS
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import on_scales
 from irtjax.types import Bool, Float, Int
 
 BY_MODEL = ("score", "likelihood_ratio", "wald")
@@ -107,7 +107,7 @@ def _require_two_curves(given: Any, found: Membership) -> None:
     Raises:
         InputError: grades, or more than two groups.
     """
-    if isinstance(given, ScaledResponses):
+    if on_scales(given):
         item = int(np.argmax([scale.top for scale in given.scales]))
         raise InputError(f"`method` raju: item '{given.item_ids[item]}' has grades, and not one curve: take lord")
     if len(found.names) > 2:

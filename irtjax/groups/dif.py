@@ -16,9 +16,9 @@ from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, T
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, purified
 from irtjax.groups.score_regression import score_regression
-from irtjax.responses.scaled import ScaledResponses
-from irtjax.responses.values import whole
-from irtjax.types import Bool, Float, Shaped
+from irtjax.responses.values import in_memory, on_scales
+from irtjax.scale.tested import one_by_one
+from irtjax.types import Bool, Shaped
 
 METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
 TESTS = ("both", "uniform", "nonuniform")
@@ -99,7 +99,7 @@ def dif(
     if not 0 < level < 1:
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
     _check_options(method, test, model, guessing)
-    given = whole(read(responses, AUTO, None, **choice)[0])
+    given = in_memory(read(responses, AUTO, None, **choice)[0])
     found = membership(groups, given.subject_ids)
     data = _matched(given, found)
     if anchors is None:
@@ -110,7 +110,7 @@ def dif(
         def choose(_: Flagged) -> tuple[Bool[np.ndarray, " I"], int]:
             return fixed, 0
 
-    if model == AUTO and not isinstance(given, ScaledResponses):
+    if model == AUTO and not on_scales(given):
         model = "2pl"
     if method in (*BY_MODEL, *BY_SEPARATE_FITS):
         with one_warning_of_each_kind():
@@ -150,7 +150,7 @@ def _check_options(method: str, test: str, model: str, guessing: float | None) -
 
 def _classes(given: Any, method: str, tests: Tests, level: float) -> Shaped[np.ndarray, " I"]:
     """Of differences of expected right answers; grades, and areas, have none."""
-    if isinstance(given, ScaledResponses) or method == "raju":
+    if on_scales(given) or method == "raju":
         return np.full(given.num_items, "")
     size = np.where(tests.p_value < level, np.abs(tests.effect), 0.0)
     return np.select([np.isnan(tests.p_value), size >= UNLIKE, size >= LESS_LIKE], ["", "C", "B"], "A")
@@ -184,30 +184,26 @@ def matched(responses: Any, groups: Any, **choice: Any) -> Matched:
     Raises:
         InputError: counts or shares, or groups that are not given for each subject.
     """
-    given = whole(read(responses, AUTO, None, **choice)[0])
+    given = in_memory(read(responses, AUTO, None, **choice)[0])
     return _matched(given, membership(groups, given.subject_ids))
 
 
 def _matched(given: Any, found: Membership) -> Matched:
-    """Responses as numbers, with the groups."""
-    data = Graded(_numbers(given), found.member, len(found.names))
-    return Matched(data, np.asarray(given.item_ids).astype(str), found.names)
-
-
-def _numbers(given: Any) -> Float[np.ndarray, "J I"]:
-    """Responses as numbers, NaN where missing.
+    """Responses as numbers, with the groups.
 
     Raises:
         InputError: counts or shares.
     """
-    if isinstance(given, ScaledResponses):
-        without = [scale.labels is None for scale in given.scales]
+    single = one_by_one(given)
+    numbers = single.answers.astype(float)
+    if on_scales(single):
+        without = [scale.labels is None for scale in single.scales]
         if any(without):
-            item = str(given.item_ids[int(np.argmax(without))])
+            item = str(single.item_ids[int(np.argmax(without))])
             raise InputError(f"item '{item}' has counts or shares: expected right and wrong answers, or grades")
-        return given.worths()
-    values = np.asarray(whole(given).values)
-    return np.where(values >= 0, values, np.nan).astype(float)
+        numbers = single.worths()
+    data = Graded(numbers, single.subjects, single.items, single.num_items, found.member, len(found.names))
+    return Matched(data, np.asarray(given.item_ids).astype(str), found.names)
 
 
 def _by_strata(data: Graded, choose: Choose, level: float, continuity: bool) -> pd.DataFrame:

@@ -1,9 +1,8 @@
 """DIF by strata of equal scores: Mantel and Haenszel (1959), Mantel (1963) for grades, any number of groups."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from scipy.stats import chi2, norm
 
 from irtjax.groups.matching import Graded, scores
@@ -15,11 +14,25 @@ LEVEL = 0.05
 
 
 class Strata(NamedTuple):
-    """Of each group and stratum of subjects with one score, (G, K, I): responses, their sums and sums of squares."""
+    """Strata of subjects with one score, K of all items together.
 
-    number: Float[np.ndarray, "G K I"]
-    total: Float[np.ndarray, "G K I"]
-    square: Float[np.ndarray, "G K I"]
+    Attributes:
+        items: (K,) whose stratum each is.
+        num_items: I.
+        number: (G, K) responses of each group.
+        total: (G, K) their sums.
+        square: (G, K) their sums of squares.
+    """
+
+    items: Int[np.ndarray, " K"]
+    num_items: int
+    number: Float[np.ndarray, "G K"]
+    total: Float[np.ndarray, "G K"]
+    square: Float[np.ndarray, "G K"]
+
+    def sums(self, of_strata: Float[np.ndarray, " K"]) -> Float[np.ndarray, " I"]:
+        """Over the strata of each item."""
+        return np.bincount(self.items, of_strata, self.num_items)
 
 
 class MantelHaenszel(NamedTuple):
@@ -64,46 +77,39 @@ def mantel_haenszel(data: Graded, anchors: Bool[np.ndarray, " I"], *, continuity
         anchors: (I,) whose responses make the score.
         continuity: whether 1/2 is taken off, for right/wrong items and two groups.
     """
-    parts, base = [], scores(data.y, anchors)
-    parts = [_strata(data, base, np.flatnonzero(anchors))]
-    for i in np.flatnonzero(~anchors):
-        own = data.y[:, i]
-        known = ~np.isnan(own)
-        some = Graded(data.y[known], data.member[known], data.num_groups)
-        parts.append(_strata(some, base[known] + own[known], np.array([i])))
-    order = np.argsort(np.concatenate([np.flatnonzero(anchors), np.flatnonzero(~anchors)]))
-    found = [_statistics(part, continuity) for part in parts]
-    return MantelHaenszel(*(np.concatenate(each)[order] for each in zip(*found, strict=True)))
+    return _statistics(_strata(data, scores(data, anchors)), continuity)
 
 
-def _strata(data: Graded, score: Float[np.ndarray, " J"], items: Int[np.ndarray, " N"]) -> Strata:
-    """Sums over the subjects of each group and score."""
-    _, place = np.unique(score, return_inverse=True)
-    number = int(place.max()) + 1
-    rows = data.member * number + place
-    add = csr_matrix((np.ones(len(rows)), (rows, np.arange(len(rows)))), (data.num_groups * number, len(rows)))
-    y = data.y[:, items]
-    there = ~np.isnan(y)
-    filled = np.where(there, y, 0.0)
-    sums = (np.asarray(add @ one) for one in (there.astype(float), filled, filled**2))
-    return Strata(*(one.reshape(data.num_groups, number, -1) for one in sums))
+def _strata(data: Graded, score: Float[np.ndarray, " N"]) -> Strata:
+    """Sums over the responses of each group to each item with each score."""
+    different, rank = np.unique(score, return_inverse=True)
+    used, place = np.unique(data.items.astype(np.int64) * len(different) + rank, return_inverse=True)
+    cell = data.member[data.subjects] * len(used) + place
+
+    def sums(of_responses: Any) -> Float[np.ndarray, "G K"]:
+        return np.bincount(cell, of_responses, data.num_groups * len(used)).reshape(data.num_groups, -1)
+
+    return Strata(used // len(different), data.num_items, sums(np.ones(len(cell))), sums(data.y), sums(data.y**2))
 
 
 def _statistics(strata: Strata, continuity: bool) -> MantelHaenszel:
     """Of items with these strata."""
-    n = strata.number.sum(axis=0)  # (K, I)
+    n = strata.number.sum(axis=0)
     used = n > 1
-    mean = np.divide(strata.total.sum(axis=0), n, out=np.zeros(n.shape), where=n > 0)
+    mean = strata.total.sum(axis=0) / n
     spread = np.maximum(strata.square.sum(axis=0) - n * mean**2, 0.0)
     variance = np.divide(spread, n * (n - 1), out=np.zeros(n.shape), where=used)
     others = range(1, len(strata.number))
-    excess = np.stack([(strata.total[g] - strata.number[g] * mean)[:].sum(axis=0, where=used) for g in others], axis=1)
-    covariance = np.empty((n.shape[1], len(others), len(others)))
+    excess = np.stack(
+        [strata.sums(np.where(used, strata.total[g] - strata.number[g] * mean, 0.0)) for g in others], axis=1
+    )
+    covariance = np.empty((strata.num_items, len(others), len(others)))
     for row, g in enumerate(others):
         for column, h in enumerate(others):
             own = n if g == h else 0.0
-            covariance[:, row, column] = (strata.number[g] * (own - strata.number[h]) * variance).sum(axis=0)
-    binary = (strata.square == strata.total).all(axis=(0, 1)) & (len(others) == 1)
+            covariance[:, row, column] = strata.sums(strata.number[g] * (own - strata.number[h]) * variance)
+    graded = (strata.square != strata.total).any(axis=0)
+    binary = (strata.sums(graded.astype(float)) == 0) & (len(others) == 1)
     correction = np.where(binary & continuity, 0.5, 0.0)[:, None]
     size = np.maximum(np.abs(excess) - correction, 0.0) * np.sign(excess) if len(others) == 1 else excess
     sound = np.linalg.det(covariance) > 0
@@ -114,20 +120,20 @@ def _statistics(strata: Strata, continuity: bool) -> MantelHaenszel:
 
 
 def _odds(
-    strata: Strata, n: Float[np.ndarray, "K I"], binary: Bool[np.ndarray, " I"]
+    strata: Strata, n: Float[np.ndarray, " K"], binary: Bool[np.ndarray, " I"]
 ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
     """Common log odds ratio and its standard error, NaN of other items than right/wrong ones of two groups."""
     if not binary.any():
         return np.full(len(binary), np.nan), np.full(len(binary), np.nan)
     (a, c), (b, d) = strata.total[:2], (strata.number - strata.total)[:2]
     with np.errstate(all="ignore"):
-        r, s = (np.where(n > 0, product / n, 0.0) for product in (a * d, b * c))
-        p, q = (np.where(n > 0, (x + y) / n, 0.0) for x, y in ((a, d), (b, c)))
-        all_r, all_s = r.sum(axis=0), s.sum(axis=0)
+        r, s = a * d / n, b * c / n
+        p, q = (a + d) / n, (b + c) / n
+        all_r, all_s = strata.sums(r), strata.sums(s)
         variance = (
-            (p * r).sum(axis=0) / (2 * all_r**2)
-            + (p * s + q * r).sum(axis=0) / (2 * all_r * all_s)
-            + (q * s).sum(axis=0) / (2 * all_s**2)
+            strata.sums(p * r) / (2 * all_r**2)
+            + strata.sums(p * s + q * r) / (2 * all_r * all_s)
+            + strata.sums(q * s) / (2 * all_s**2)
         )
         log_odds = np.log(all_r / all_s)
     finite = binary & (all_r > 0) & (all_s > 0)
@@ -142,6 +148,6 @@ def _difference(strata: Strata) -> Float[np.ndarray, " I"]:
         weight = np.where(both, strata.number[g], 0.0)
         with np.errstate(all="ignore"):
             means = [np.where(both, strata.total[k] / strata.number[k], 0.0) for k in (g, 0)]
-            found.append((weight * (means[0] - means[1])).sum(axis=0) / weight.sum(axis=0))
+            found.append(strata.sums(weight * (means[0] - means[1])) / strata.sums(weight))
     every = np.stack(found)
     return np.take_along_axis(every, np.nan_to_num(np.abs(every)).argmax(axis=0)[None], axis=0)[0]

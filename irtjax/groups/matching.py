@@ -13,32 +13,59 @@ FEW = 0.01  # of the items: so few that come or go change no score to speak of
 
 
 class Graded(NamedTuple):
-    """Responses as numbers, and the groups.
+    """Responses as numbers one by one, and the groups.
 
     Attributes:
-        y: (J, I) grades, 1 and 0 of right and wrong; NaN where missing.
+        y: (N,) grades, 1 and 0 of right and wrong.
+        subjects: (N,) who gave each, in increasing order.
+        items: (N,) to what.
+        num_items: I.
         member: (J,) the number of each subject's group; the first is the reference.
         num_groups: G.
     """
 
-    y: Float[np.ndarray, "J I"]
+    y: Float[np.ndarray, " N"]
+    subjects: Int[np.ndarray, " N"]
+    items: Int[np.ndarray, " N"]
+    num_items: int
     member: Int[np.ndarray, " J"]
     num_groups: int
 
 
-def scores(y: Float[np.ndarray, "J I"], anchors: Bool[np.ndarray, " I"]) -> Float[np.ndarray, " J"]:
+def of_matrix(y: Float[np.ndarray, "J I"], member: Int[np.ndarray, " J"], num_groups: int) -> Graded:
+    """Responses in a matrix, NaN where missing."""
+    subjects, items = np.nonzero(~np.isnan(y))
+    return Graded(y[subjects, items], subjects, items, y.shape[1], member, num_groups)
+
+
+def responses_to(data: Graded, items: Int[np.ndarray, " n"]) -> Float[np.ndarray, "J n"]:
+    """Responses of all subjects to some items, NaN where missing."""
+    found = np.full((len(data.member), len(items)), np.nan)
+    place = np.full(data.num_items, -1)
+    place[items] = np.arange(len(items))
+    own = place[data.items] >= 0
+    found[data.subjects[own], place[data.items[own]]] = data.y[own]
+    return found
+
+
+def anchor_scores(data: Graded, anchors: Bool[np.ndarray, " I"]) -> Float[np.ndarray, " J"]:
     """Sums over the anchors; where answers are missing, what the mean of those given would add up to, as an integer.
 
     Raises:
         InputError: a subject answered no anchor.
     """
-    chosen = y[:, anchors]
-    there = ~np.isnan(chosen)
-    number = there.sum(axis=1)
-    if (number == 0).any():
-        raise InputError(f"subject {int(np.argmin(number)) + 1} of the table answered no anchor item: leave it out")
-    total = np.nansum(chosen, axis=1)
-    return total if there.all() else np.round(total / number * chosen.shape[1])
+    chosen, number = anchors[data.items], len(data.member)
+    answered = np.bincount(data.subjects[chosen], minlength=number)
+    if (answered == 0).any():
+        raise InputError(f"subject {int(np.argmin(answered)) + 1} of the table answered no anchor item: leave it out")
+    total = np.bincount(data.subjects[chosen], data.y[chosen], number)
+    complete = (answered == anchors.sum()).all()
+    return total if complete else np.round(total / answered * anchors.sum())
+
+
+def scores(data: Graded, anchors: Bool[np.ndarray, " I"]) -> Float[np.ndarray, " N"]:
+    """What each response is matched on: its subject's score on the anchors, with the item itself."""
+    return anchor_scores(data, anchors)[data.subjects] + np.where(anchors[data.items], 0.0, data.y)
 
 
 def purified(

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.groups.matching import Graded, scores
+from irtjax.responses.compressed_rows import grouped
 from irtjax.types import AnyArray, Bool, Float, Int
 
 ITERATIONS = 100  # of Newton's method
@@ -24,6 +25,7 @@ SETTLED = 1e-14  # gain of a step, per response, that is none
 LEAST_GAP = 1e-12  # between two thresholds on their way past each other
 RIDGE = 1e-9  # per response, on what no response tells: a group that is always right has no finite γ
 ENTRIES = 2**22  # responses times predictors of a block of items
+SHORTEST = 64  # responses of a column
 NONE, UNIFORM, BOTH = range(3)  # models: without DIF, uniform, both
 
 
@@ -65,57 +67,59 @@ def score_regression(data: Graded, anchors: Bool[np.ndarray, " I"]) -> ScoreRegr
         data: responses, whose grades count by their order alone, and groups.
         anchors: (I,) whose responses make the score.
     """
-    base = scores(data.y, anchors)
-    codes = np.stack([_codes(column) for column in data.y.T], axis=1)
-    score = np.where(anchors, base[:, None], base[:, None] + np.nan_to_num(data.y))
-    groups = (data.member[:, None] == np.arange(1, data.num_groups)).astype(float)
-    fits = _fits(codes, score, groups)
-    null = _null_log_likelihoods(codes)
-    heights = fits[0]
-    number = (codes >= 0).sum(axis=0)[:, None]
+    codes, null = _codes(data)
+    number = np.bincount(data.items, minlength=data.num_items)[:, None]
+    heights, coefficients = _fits(data, codes, scores(data, anchors))
     with np.errstate(all="ignore"):
         cox_snell = -np.expm1(-2 * (heights - null[:, None]) / number)
         nagelkerke = cox_snell / -np.expm1(2 * null[:, None] / number)
     ratios = np.maximum(2 * np.diff(heights, axis=1), 0.0)
-    log_odds = fits[1][:, UNIFORM, 1 : 1 + groups.shape[1]]
+    log_odds = coefficients[:, UNIFORM, 1 : data.num_groups]
     return ScoreRegression(ratios[:, 0], ratios[:, 1], ratios.sum(axis=1), nagelkerke, cox_snell, log_odds)
 
 
-def _codes(column: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """Numbers 0 … K of the grades that were given, -1 where missing."""
-    known = ~np.isnan(column)
-    found = np.full(len(column), -1)
-    found[known] = np.unique(column[known], return_inverse=True)[1]
-    return found
-
-
-def _null_log_likelihoods(codes: Int[np.ndarray, "J I"]) -> Float[np.ndarray, " I"]:
-    """Of the frequencies of the categories alone."""
-    found = []
-    for column in codes.T:
-        n = np.bincount(column[column >= 0])
-        found.append(float((n[n > 0] * np.log(n[n > 0] / n.sum())).sum()))
-    return np.array(found)
+def _codes(data: Graded) -> tuple[Int[np.ndarray, " N"], Float[np.ndarray, " I"]]:
+    """Numbers 0 … K of the grades that were given to each item, and log-likelihoods of their frequencies alone."""
+    grades, rank = np.unique(data.y, return_inverse=True)
+    cells = data.items.astype(np.int64) * len(grades) + rank
+    used, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    items = used // len(grades)
+    number = np.bincount(data.items, minlength=data.num_items)
+    null = np.bincount(items, counts * np.log(counts / number[items]), data.num_items)
+    return place - np.searchsorted(items, np.arange(data.num_items))[data.items], null
 
 
 def _fits(
-    codes: Int[np.ndarray, "J I"], score: Float[np.ndarray, "J I"], groups: Float[np.ndarray, "J H"]
+    data: Graded, codes: Int[np.ndarray, " N"], score: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, "I 3"], Float[np.ndarray, "I 3 P"]]:
-    """Log-likelihoods and coefficients of the models, items of one number of categories at a time."""
-    num_subjects, num_items = codes.shape
-    top = codes.max(axis=0)
-    width = 1 + BOTH * groups.shape[1]
-    heights, coefficients = np.zeros((num_items, BOTH + 1)), np.zeros((num_items, BOTH + 1, width))
-    for highest in np.unique(top[top > 0]):
-        chosen = np.flatnonzero(top == highest)
-        size = min(len(chosen), max(1, ENTRIES // (num_subjects * (width + int(highest)))))
+    """Log-likelihoods and coefficients of the models, items of one number of categories at a time.
+
+    Responses to an item are a column; items with about as many are taken together.
+    """
+    starts, order = grouped(data.items, data.num_items)
+    begin, number, top = starts[:-1], np.diff(starts), np.zeros(data.num_items, int)
+    np.maximum.at(top, data.items, codes)
+    lengths = np.full(data.num_items, len(data.member))
+    if lengths.sum() > 4 * ENTRIES:
+        lengths = np.minimum(2 ** np.ceil(np.log2(np.maximum(number, SHORTEST))).astype(int), lengths)
+    others = data.num_groups - 1
+    width = 1 + BOTH * others
+    heights, coefficients = np.zeros((data.num_items, BOTH + 1)), np.zeros((data.num_items, BOTH + 1, width))
+    for highest, length in np.unique(np.stack([top, lengths], axis=1)[top > 0], axis=0).tolist():
+        chosen = np.flatnonzero((top == highest) & (lengths == length))
+        size = min(len(chosen), max(1, ENTRIES // (length * (width + highest))))
         for at in range(0, len(chosen), size):
             items = np.resize(chosen[at : at + size], size)  # the last block has items twice: one shape for all
+            nth = np.arange(length)[:, None]
+            there = nth < number[items]
+            rows = order[np.where(there, begin[items] + nth, 0)]
+            groups = data.member[data.subjects[rows]][..., None] == np.arange(1, data.num_groups)
+            columns = np.where(there, codes[rows], -1), score[rows], groups.astype(float)
             for model in range(BOTH + 1):
-                free = np.arange(int(highest) + width) < int(highest) + 1 + model * groups.shape[1]
+                free = np.arange(highest + width) < highest + 1 + model * others
                 with jax.enable_x64(True):
-                    height, beta = _newton(int(highest), free, codes[:, items], score[:, items], groups)
-                heights[items, model], coefficients[items, model] = height, np.asarray(beta)[:, int(highest) :]
+                    height, beta = _newton(highest, free, *columns)
+                heights[items, model], coefficients[items, model] = height, np.asarray(beta)[:, highest:]
     return heights, coefficients
 
 
@@ -123,13 +127,13 @@ def _fits(
 def _newton(
     top: int,
     free: Bool[AnyArray, " P"],
-    codes: Int[AnyArray, "J I"],
-    score: Float[AnyArray, "J I"],
-    groups: Float[AnyArray, "J H"],
+    codes: Int[AnyArray, "L I"],
+    score: Float[AnyArray, "L I"],
+    groups: Float[AnyArray, "L I H"],
 ) -> tuple[Float[AnyArray, " I"], Float[AnyArray, "I P"]]:
     """Newton's method for each item: thresholds and then β, γ, δ, in units of standardised scores; 0 if not free."""
 
-    def of_item(codes: AnyArray, score: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def of_item(codes: AnyArray, score: AnyArray, groups: AnyArray) -> tuple[AnyArray, AnyArray]:
         seen = codes >= 0
         number = seen.sum()
         mean = jnp.where(seen, score, 0.0).sum() / number
@@ -184,4 +188,4 @@ def _newton(
         found = jax.lax.while_loop(climbing, climb, begin)
         return found.height + RIDGE * number * (found.beta**2).sum(), found.beta
 
-    return jax.vmap(of_item, in_axes=1)(codes, score)
+    return jax.vmap(of_item, in_axes=1)(codes, score, groups)

@@ -8,6 +8,8 @@ too. No item is fitted anew.
 """
 
 import dataclasses
+import functools
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -16,10 +18,14 @@ import pandas as pd
 
 from irtjax.estimation.problem import layout
 from irtjax.fits.result import Fit
+from irtjax.integration.sparse_answers import sparse_answers
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
+from irtjax.responses.compressed_rows import grouped, rows_of
+from irtjax.scale.answer_means import DENSE, AnswerMeans
+from irtjax.scale.posteriors import OF_ANSWER, Nodes
 from irtjax.scale.response_curves import category_curves, parameter_derivatives
-from irtjax.scale.tested import ENTRIES, Nodes, Tested, of_fit, some_subjects, specification_of
+from irtjax.scale.tested import ENTRIES, Tested, of_fit, specification_of
 from irtjax.types import Bool, Float, Int
 
 WIDE = 6.0  # standard deviations of the populations that nodes reach beyond their means
@@ -150,48 +156,54 @@ def _sums(
     eta, log_normalizer = (
         np.asarray(leaf) for leaf in test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
     )
-    of_anchors = np.repeat(anchors, eta.shape[1] // len(anchors))
-    places = np.where(test.observed > 0, test.values, -1).astype(int)
     number, kinds = len(test.top), curves.scores.shape[3]
-    score, square, cross = np.zeros((number, kinds)), np.zeros((number, kinds, kinds)), np.zeros((number, kinds, 2))
-    population, spread, mass, posteriors = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z)), []
-    entries = max(eta.shape[1] + len(z), ENTRIES // TOGETHER)
-    for part in some_subjects(test._replace(values=members), entries):
-        rows = members[part]
-        statistics, times = np.asarray(test.model.statistics(test.codes[rows])), test.times[rows]
-        height = statistics[:, of_anchors] @ eta[:, of_anchors].T - times[:, anchors] @ log_normalizer[:, anchors].T
-        weights = _normalised(height - 0.5 * z**2)
+    score, products = np.zeros((number, kinds)), np.zeros((number, kinds, kinds + 2))
+    population, spread, mass, parts = np.zeros(2), np.zeros((2, 2)), np.zeros(len(z)), []
+    starts, at = rows_of(test.single.starts, members)
+    places, categories = test.single.items[at], test.single.answers[at].astype(int)
+    answers = sparse_answers(starts, places, test.codes[at], number, test.model)
+    table = answers.table(eta, log_normalizer)
+    table[~anchors[answers.cells.item]] = 0.0
+    size = TOGETHER if test.single.density >= DENSE else max(TOGETHER, ENTRIES // (len(z) + OF_ANSWER))
+    for rows in (slice(first, first + size) for first in range(0, len(members), size)):
+        weights = _normalised(answers.rows(rows).matrix() @ table - 0.5 * z**2)
         own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
-        posteriors.append(_Posteriors(rows, near, weights[:, near]))
+        mine = slice(starts[rows.start], starts[rows.start + len(weights)])
+        order = grouped(places[mine], number)[1]  # so that those of some items are side by side
+        subjects = np.repeat(np.arange(len(weights)), np.diff(starts[rows.start : rows.start + len(weights) + 1]))
+        parts.append(_Part(near, weights[:, near], subjects[order], places[mine][order], categories[mine][order]))
     size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))
-    for items in (slice(at, at + size) for at in range(0, number, size)):
+    for items in (slice(first, min(first + size, number)) for first in range(0, number, size)):
         for y in range(curves.p.shape[2]):
             at_nodes = _expected(curves, anchors, items, y, of_population)
-            for rows, near, weights in posteriors:
-                chosen = places[rows, items] == y
+            for part in parts:
+                some = slice(*np.searchsorted(part.items, [items.start, items.stop]))
+                chosen = part.categories[some] == y
                 if not chosen.any():
                     continue
-                by_category = [(weights @ at[near].reshape(len(at[near]), -1)) for at in at_nodes]
-                found = [one.reshape(len(rows), kinds + 3, -1) for one in by_category]
-                total = np.maximum(sum(one[:, 0] for one in found), LEAST)
-                own_chance = np.maximum(found[y][:, 0], LEAST)
-                score[items] += (chosen[:, None] * found[y][:, 1 : kinds + 1] / own_chance[:, None]).sum(axis=0).T
+                own_items = part.items[some][chosen] - items.start
+                of = AnswerMeans(part.weights, part.subjects[some][chosen], own_items)
+                found = [np.stack(of.of(list(one[part.near].transpose(1, 0, 2)))) for one in at_nodes]
+                total = np.maximum(sum(one[0] for one in found), LEAST)
+                by_item = functools.partial(np.bincount, own_items, minlength=items.stop - items.start)
+                for k in range(kinds):
+                    score[items, k] += by_item(found[y][1 + k] / np.maximum(found[y][0], LEAST))
                 for one in found:  # means of the sums have the chance in them: m s = E[P ∂log P]
-                    weight = chosen / (total * np.maximum(one[:, 0], LEAST))
-                    by_item = (weight[:, None] * one[:, 1 : kinds + 1]).transpose(2, 1, 0)
-                    both = by_item @ one[:, 1:].transpose(2, 0, 1)
-                    square[items] += both[:, :, :kinds]
-                    cross[items] += both[:, :, kinds:]
-    return _Sums(score, square, cross, population, spread, mass)
+                    weight = 1 / (total * np.maximum(one[0], LEAST))
+                    for k, other in itertools.product(range(kinds), range(kinds + 2)):
+                        products[items, k, other] += by_item(weight * one[1 + k] * one[1 + other])
+    return _Sums(score, products[:, :, :kinds], products[:, :, kinds:], population, spread, mass)
 
 
-class _Posteriors(NamedTuple):
-    """Of some subjects, at the nodes that they reach."""
+class _Part(NamedTuple):
+    """Some subjects, the nodes that they reach and their posteriors there; and their answers, item by item."""
 
-    rows: Int[np.ndarray, " B"]
     near: slice
     weights: Float[np.ndarray, "B Q"]
+    subjects: Int[np.ndarray, " n"]
+    items: Int[np.ndarray, " n"]
+    categories: Int[np.ndarray, " n"]
 
 
 def _expected(

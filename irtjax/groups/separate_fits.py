@@ -22,7 +22,9 @@ from irtjax.groups.link_constants import constants, derivatives
 from irtjax.groups.linking import FEWEST, common_items, nodes_and_weights
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import gauss_hermite
-from irtjax.types import AnyArray, Bool, Float, Int, Shaped
+from irtjax.responses.sparse import SparseResponses
+from irtjax.scale.tested import one_by_one
+from irtjax.types import AnyArray, Bool, Float, Int
 
 MOST_TRIES = 10  # fits of a group, each without the items that had no finite estimate in the one before
 NODES = 21  # of a population, over which a difference is averaged
@@ -85,7 +87,7 @@ def fits_of_groups(responses: Any, found: Membership, options: Mapping[str, Any]
     fits = []
     for at, name in enumerate(found.names):
         mine = responses.choose_subjects(np.flatnonzero(found.member == at))
-        chosen = np.flatnonzero(_varies(np.asarray(mine.values)))
+        chosen = np.flatnonzero(_varies(one_by_one(mine)))
         for _ in range(MOST_TRIES):
             if len(chosen) < FEWEST:
                 break
@@ -101,10 +103,14 @@ def fits_of_groups(responses: Any, found: Membership, options: Mapping[str, Any]
     return fits
 
 
-def _varies(values: Shaped[np.ndarray, "J I"]) -> Bool[np.ndarray, " I"]:
+def _varies(responses: SparseResponses) -> Bool[np.ndarray, " I"]:
     """Items that were answered, and not alike by all."""
-    highest = values.max(axis=0)
-    return np.where(values >= 0, values, highest).min(axis=0) < highest
+    answers, items = responses.answers.astype(float), responses.items
+    highest = np.full(responses.num_items, -np.inf)
+    np.maximum.at(highest, items, answers)
+    varies = np.zeros(responses.num_items, bool)
+    varies[items[answers < highest[items]]] = True
+    return varies
 
 
 def _refuse(name: str, num_subjects: int, num_parameters: int) -> None:

@@ -19,8 +19,9 @@ from irtjax.item_models.nominal import NOMINAL, of_categories
 from irtjax.item_models.partial_credit import PARTIAL_CREDIT, tau
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.item_models.unit_interval import BETA, CUT, FAR, LOG_GAP, ORDERED_BETA, PRECISION
-from irtjax.kernels import one_pass
+from irtjax.kernels import one_pass, one_pass_answers
 from irtjax.kernels.one_pass import NEVER, Sums
+from irtjax.kernels.one_pass_answers import ScaledAnswers
 from irtjax.kernels.one_pass_counts import agreeing_trials, trials
 from irtjax.kernels.one_pass_grades import categories, graded, partial_credit
 from irtjax.kernels.one_pass_shares import shares
@@ -43,8 +44,9 @@ def log_likelihood(
     model: Families,
     theta: Float[AnyArray, " J"],
     items: PredictorParameters,
-    cells: Cells,
+    cells: Cells | ScaledAnswers,
     between: Float[AnyArray, "I B"] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
     """Σ log p(y_ji | θ_j, φ_i) - log h over the responses, in nats.
 
@@ -52,73 +54,75 @@ def log_likelihood(
         model: of one family.
         theta: (J,) abilities; their dtype is that of the sums.
         items: of I items in one dimension.
-        cells: the responses.
+        cells: the responses, in a matrix or by the answer.
         between: `numbers_between` of these, for those who ask often; None to count.
+        mesh: of devices, over which answers are spread as in `kernels.answers`.
     """
     (family,) = model.families
     slope, top, number = items.slope[:, 0], items.top, model.per_item
+
+    def summed(of_block: one_pass.Block, arrays: tuple[AnyArray, ...]) -> AnyArray:
+        if isinstance(cells, ScaledAnswers):
+            return one_pass_answers.log_likelihood(of_block, theta, arrays, cells, mesh)
+        return one_pass.log_likelihood(of_block, theta, arrays, tuple(leaf for leaf in cells if leaf is not None))
+
     if family == BINOMIAL:
-        assert cells.trials is not None
-        return one_pass.log_likelihood(trials, theta, (slope, items.intercept), (cells.values, cells.trials))
+        return summed(trials, (slope, items.intercept))
     if family == BETA_BINOMIAL:
-        assert cells.trials is not None
-        arrays = slope, items.intercept, items.others[:, 0]
-        return one_pass.log_likelihood(agreeing_trials, theta, arrays, (cells.values, cells.trials))
+        return summed(agreeing_trials, (slope, items.intercept, items.others[:, 0]))
     if between is None:
-        between = numbers_between(model, cells)
+        between = numbers_between(model, cells, len(top))
     if family in (BETA, ORDERED_BETA):
-        return _of_shares(family, theta, items, cells.values, between)
+        gap, arrays = _of_shares(family, items)
+        return summed(shares, arrays) + (between[:, 0] * jnp.log(-jnp.expm1(-gap))).sum()
     own = there(top, number)
     if family == GRADED:
         places = jnp.where(own, items.intercept[:, None] + offsets(items.others, top, number), -NEVER)
-        value = one_pass.log_likelihood(graded, theta, (slope, places.T), (cells.values,))
+        value = summed(graded, (slope, places.T))
         return value + (between * jnp.where(own[:, 1:], log_between(items.others[:, : number - 1]), 0.0)).sum()
     if family == PARTIAL_CREDIT:
         heights = jnp.cumsum(tau(items.others, number), axis=1)[:, :-1]
         steps = slope, items.intercept, heights.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
-        return one_pass.log_likelihood(partial_credit, theta, steps, (cells.values,))
+        return summed(partial_credit, steps)
     if family == NOMINAL:
         slopes, intercepts = _of_categories(items, number)
         lines = jnp.where(own, slopes, 0.0).T, jnp.where(own, intercepts, -NEVER).T
-        return one_pass.log_likelihood(categories, theta, lines, (cells.values,))
+        return summed(categories, lines)
     # items along the last axis
     all_arrays = slope, items.intercept, items.others.T, jnp.broadcast_to(top, slope.shape).astype(slope.dtype)
-    of_cells = tuple(leaf for leaf in cells if leaf is not None)
-    return one_pass.log_likelihood(_block_of(model), theta, all_arrays, of_cells)
+    return summed(_block_of(model), all_arrays)
 
 
-def numbers_between(model: Families, cells: Cells) -> Float[AnyArray, "I B"]:
+def numbers_between(model: Families, cells: Cells | ScaledAnswers, num_items: int) -> Float[AnyArray, "I B"]:
     """How many responses of each item are of each grade but the ends (`graded`), or shares between 0 and 1.
 
     They are all that terms of the log-likelihood need which depend on no ability. Other models have none.
     """
-    values = cells.values
+    values = cells.by_item.cells[0] if isinstance(cells, ScaledAnswers) else cells.values
     if model.families == (GRADED,):
         which = [values == k for k in range(1, model.per_item)]
     elif model.families[0] in (BETA, ORDERED_BETA):
         which = [(values > 0) & (values < 1)]
     else:
         which = []
-    counts = [one.sum(axis=0).astype(jnp.float32) for one in which]
-    return jnp.stack(counts, axis=1) if counts else jnp.zeros((values.shape[1], 0), jnp.float32)
+
+    def counted(chosen: AnyArray) -> jax.Array:
+        if not isinstance(cells, ScaledAnswers):
+            return chosen.sum(axis=0)
+        return jax.ops.segment_sum(chosen.sum(axis=-1).ravel(), cells.by_item.keys.ravel(), num_items)
+
+    counts = [counted(one).astype(jnp.float32) for one in which]
+    return jnp.stack(counts, axis=1) if counts else jnp.zeros((num_items, 0), jnp.float32)
 
 
-def _of_shares(
-    family: Any,
-    theta: Float[AnyArray, " J"],
-    items: PredictorParameters,
-    values: Float[AnyArray, "J I"],
-    between: Float[AnyArray, "I 1"],
-) -> Float[AnyArray, ""]:
-    """Of the Beta model cuts are so far out that no share is there."""
+def _of_shares(family: Any, items: PredictorParameters) -> tuple[Float[AnyArray, " I"], tuple[AnyArray, ...]]:
+    """The gap between cuts, and arrays of items; of the Beta model cuts are so far out that no share is there."""
     log_phi = items.others[:, PRECISION]
     if family == ORDERED_BETA:
         low, gap = items.others[:, CUT], jnp.exp(items.others[:, LOG_GAP])
     else:
         low, gap = jnp.full_like(log_phi, -FAR), jnp.full_like(log_phi, 2 * FAR)
-    arrays = items.slope[:, 0], items.intercept, log_phi, low, low + gap
-    value = one_pass.log_likelihood(shares, theta, arrays, (values,))
-    return value + (between[:, 0] * jnp.log(-jnp.expm1(-gap))).sum()
+    return gap, (items.slope[:, 0], items.intercept, log_phi, low, low + gap)
 
 
 def _of_categories(items: PredictorParameters, number: int) -> tuple[Float[AnyArray, "I K"], Float[AnyArray, "I K"]]:

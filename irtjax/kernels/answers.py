@@ -6,8 +6,12 @@ side, and is summed; the sums of rows, a fraction of the answers, are then added
 answer by answer, which a CPU does on one core, one after the other.
 
 An answer is 4 bytes on each side: 4 × (position on the other side) + 2 + (1 if right); padding is 0.
+
+On several devices each has some of the subjects, and the rows of their answers, by subject and by item. Subjects are
+numbered within their device. Items are on all devices, and sums of items are added up over these.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,17 +19,19 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.precision import in_full_precision
+from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, SUBJECTS, on_mesh, sum_over
 from irtjax.types import AnyArray, Float, Int
 
 IN_CACHE, ON_DEVICE = 2**17, 2**24  # answers that are worked on at a time: float32 arrays of 0.5 MB, and of 64 MB
+ARGUMENTS = BY_SUBJECT, EVERYWHERE, BY_SUBJECT  # on a mesh: abilities, arrays of items, answers
 
 
 class Rows(NamedTuple):
     """Answers in rows by key, as many rows at a time as stay in cache.
 
     Attributes:
-        codes: (T, R, W) of answers, and 0 for padding.
-        keys: (T, R) of each row, rising; any of a row that is all padding.
+        codes: (T, R, W) of answers, and 0 for padding; those of devices one after the other along T.
+        keys: (T, R) of each row, rising on a device; any of a row that is all padding.
     """
 
     codes: AnyArray
@@ -39,9 +45,12 @@ class Answers(NamedTuple):
     by_item: Rows
 
 
-@jax.custom_vjp
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
 def log_likelihood_1pl(
-    theta: Float[AnyArray, " J"], difficulty: Float[AnyArray, " I"], answers: Answers
+    theta: Float[AnyArray, " J"],
+    difficulty: Float[AnyArray, " I"],
+    answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
     """Log-likelihood of single answers in the 1PL; formula and gradients as `kernels.likelihood.log_likelihood_1pl`.
 
@@ -49,33 +58,39 @@ def log_likelihood_1pl(
         theta: (J,) abilities in logits.
         difficulty: (I,) difficulties in logits.
         answers: of subjects to items.
+        mesh: of devices in a column of subjects (`sharding.along_subjects`), over which abilities and answers are
+            spread, as many subjects on each; None for one device.
 
     Returns:
         A scalar, in nats.
     """
-    return value_and_sums(theta, None, -difficulty, answers)[0]
+    return value_and_sums(theta, None, -difficulty, answers, mesh)[0]
 
 
 def _forward_1pl(
-    theta: AnyArray, difficulty: AnyArray, answers: Answers
+    theta: AnyArray, difficulty: AnyArray, answers: Answers, mesh: jax.sharding.Mesh | None
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    value, by_subject, by_item = value_and_sums(theta, None, -difficulty, answers)
+    value, by_subject, by_item = value_and_sums(theta, None, -difficulty, answers, mesh)
     return value, (by_subject, -by_item[:, 0])
 
 
-def _backward(gradients: tuple[jax.Array, ...], cotangent: jax.Array) -> tuple[jax.Array | None, ...]:
+def _backward(
+    mesh: jax.sharding.Mesh | None, gradients: tuple[jax.Array, ...], cotangent: jax.Array
+) -> tuple[jax.Array | None, ...]:
+    del mesh
     return *(cotangent * gradient for gradient in gradients), None
 
 
 log_likelihood_1pl.defvjp(_forward_1pl, _backward)
 
 
-@jax.custom_vjp
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
 def log_likelihood_2pl(
     theta: Float[AnyArray, " J"],
     discrimination: Float[AnyArray, " I"],
     difficulty: Float[AnyArray, " I"],
     answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Float[AnyArray, ""]:
     """Log-likelihood of single answers in the 2PL; formula and gradients as `kernels.likelihood.log_likelihood_2pl`.
 
@@ -84,17 +99,18 @@ def log_likelihood_2pl(
         discrimination: (I,), of either sign.
         difficulty: (I,), on the scale of ability.
         answers: of subjects to items.
+        mesh: as in `log_likelihood_1pl`.
 
     Returns:
         A scalar, in nats.
     """
-    return value_and_sums(theta, discrimination, -discrimination * difficulty, answers)[0]
+    return value_and_sums(theta, discrimination, -discrimination * difficulty, answers, mesh)[0]
 
 
 def _forward_2pl(
-    theta: AnyArray, discrimination: AnyArray, difficulty: AnyArray, answers: Answers
+    theta: AnyArray, discrimination: AnyArray, difficulty: AnyArray, answers: Answers, mesh: jax.sharding.Mesh | None
 ) -> tuple[jax.Array, tuple[AnyArray, ...]]:
-    value, by_subject, by_item = value_and_sums(theta, discrimination, -discrimination * difficulty, answers)
+    value, by_subject, by_item = value_and_sums(theta, discrimination, -discrimination * difficulty, answers, mesh)
     residual, times_theta = by_item[:, 0], by_item[:, 1]
     return value, (by_subject, times_theta - difficulty * residual, -discrimination * residual)
 
@@ -103,7 +119,11 @@ log_likelihood_2pl.defvjp(_forward_2pl, _backward)
 
 
 def value_and_sums(
-    theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, answers: Answers
+    theta: AnyArray,
+    slope: AnyArray | None,
+    intercept: AnyArray,
+    answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[Float[jax.Array, ""], Float[jax.Array, " J"], Float[jax.Array, "I _"]]:
     """The log-likelihood in logits slope_i θ_j + intercept_i, and the sums of residuals r = y - p that gradients need.
 
@@ -112,6 +132,7 @@ def value_and_sums(
         slope: (I,), or None for 1.
         intercept: (I,).
         answers: of subjects to items.
+        mesh: as in `log_likelihood_1pl`.
 
     Returns:
         The log-likelihood; Σ_i slope_i r_ji of each subject; and of each item Σ_j r_ji and, with slopes, Σ_j r_ji θ_j.
@@ -127,15 +148,21 @@ def value_and_sums(
         _, residual = _terms(_logit(theta, slope, intercept), right, there)
         return (residual,) if slope is None else (residual, residual * theta)
 
-    items = slope, intercept
-    value, by_subject = sums_by_key(of_subject, theta, items, answers.by_subject)
-    by_item = sums_by_key(of_item, items, theta, answers.by_item)
-    return value.sum(), by_subject, jnp.stack(by_item, axis=1)
+    def local(theta: AnyArray, items: Any, answers: Answers) -> tuple[jax.Array, ...]:
+        value, by_subject = sums_by_key(of_subject, theta, items, answers.by_subject)
+        by_item = jnp.stack(sums_by_key(of_item, items, theta, answers.by_item), axis=1)
+        return sum_over(SUBJECTS, mesh, value.sum()), by_subject, sum_over(SUBJECTS, mesh, by_item)
+
+    return on_mesh(local, mesh, ARGUMENTS, (EVERYWHERE, BY_SUBJECT, EVERYWHERE))(theta, (slope, intercept), answers)
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames="mesh")
 def information(
-    theta: Float[AnyArray, " J"], slope: Float[AnyArray, " I"], intercept: Float[AnyArray, " I"], answers: Answers
+    theta: Float[AnyArray, " J"],
+    slope: Float[AnyArray, " I"],
+    intercept: Float[AnyArray, " I"],
+    answers: Answers,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> tuple[Float[jax.Array, " J"], Float[jax.Array, "I 3"]]:
     """Fisher information of single answers about abilities, and about slopes and intercepts of the items.
 
@@ -153,9 +180,12 @@ def information(
         w = weight(item[0], item[1], theta, there)
         return w, w * theta, w * theta**2
 
-    items = slope, intercept
-    (by_subject,) = sums_by_key(of_subject, theta, items, answers.by_subject)
-    return by_subject, jnp.stack(sums_by_key(of_item, items, theta, answers.by_item), axis=1)
+    def local(theta: AnyArray, items: Any, answers: Answers) -> tuple[jax.Array, jax.Array]:
+        (by_subject,) = sums_by_key(of_subject, theta, items, answers.by_subject)
+        by_item = jnp.stack(sums_by_key(of_item, items, theta, answers.by_item), axis=1)
+        return by_subject, sum_over(SUBJECTS, mesh, by_item)
+
+    return on_mesh(local, mesh, ARGUMENTS, (BY_SUBJECT, EVERYWHERE))(theta, (slope, intercept), answers)
 
 
 @in_full_precision

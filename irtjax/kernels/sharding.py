@@ -22,6 +22,13 @@ def mesh_of(subjects: int, items: int) -> jax.sharding.Mesh:
     )
 
 
+def along_subjects(mesh: jax.sharding.Mesh | None) -> jax.sharding.Mesh | None:
+    """The devices of a mesh, all of them in a column of subjects."""
+    if mesh is None:
+        return None
+    return jax.sharding.Mesh(mesh.devices.reshape(-1, 1), (SUBJECTS, ITEMS), axis_types=mesh.axis_types)
+
+
 def place(tree: Any, mesh: jax.sharding.Mesh | None, axis: P) -> Any:
     """Puts arrays on the devices of a mesh, split along their first axis as `axis` says.
 

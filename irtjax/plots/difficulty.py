@@ -14,6 +14,7 @@ from irtjax.plots.style import COLOURS, line_styles, literal, plain
 
 MOST_ALL_PAIRS = 4  # columns of which each two have a panel
 MOST_POINTS = 2000
+MOST_PICTURED = 20  # classes of which images are shown
 FEWEST_OUTLINED = 10
 OUTERMOST = 0.01
 
@@ -39,7 +40,7 @@ def densities(samples: dict[str, np.ndarray], title: str, xlabel: str = "logits"
 
 
 def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequence[str], title: str) -> Figure:
-    """Kernel density of the difficulties of each class that has at least two examples.
+    """Kernel density of the difficulties of each class that has at least two examples; of many, of the largest.
 
     Args:
         difficulty: (N,) in logits.
@@ -50,8 +51,9 @@ def class_densities(difficulty: np.ndarray, labels: np.ndarray, classes: Sequenc
     figure = Figure(figsize=(8, 3.8))
     axis = figure.subplots()
     grid = _grid([difficulty[labels == label] for label in range(len(classes)) if (labels == label).any()])
-    for label, (name, style) in enumerate(zip(classes, line_styles(len(classes)), strict=True)):
-        values = difficulty[labels == label]
+    largest = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:MOST_PICTURED])
+    for label, style in zip(largest, line_styles(len(largest)), strict=True):
+        name, values = classes[label], difficulty[labels == label]
         if values.size > 1 and np.ptp(values) > 0:
             axis.plot(grid, gaussian_kde(values)(grid), **style, label=f"{literal(name)} (n = {values.size:,})")
     axis.set(title=title, xlabel="difficulty (logits)", ylabel="density", ylim=(0, None))
@@ -73,23 +75,25 @@ def _grid(samples: Sequence[np.ndarray]) -> np.ndarray:
 def contact_sheet(
     images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
 ) -> Figure:
-    """The easiest and the hardest image of each class, with their difficulties.
+    """The easiest and the hardest image of each class, with their difficulties; of many classes, of the largest.
 
     Args:
-        images: (N, H, W, channels) integers; each image is stretched to its own range of brightness.
+        images: (N, H, W, channels); each image is stretched to its own range of brightness. Of other than one, three or
+            four channels, their mean is shown.
         labels: (N,) gold labels.
         classes: names of the labels 0 to C - 1.
         difficulty: (N,) in logits.
         title: of the figure.
     """
-    present = np.unique(labels)
+    present, counts = np.unique(labels, return_counts=True)
+    present = np.sort(present[np.argsort(-counts, kind="stable")[:MOST_PICTURED]])
     figure = Figure(figsize=(1.05 * len(present), 3.3))
     axes = figure.subplots(2, len(present), squeeze=False)
     for column, label in enumerate(present):
         members = np.flatnonzero(labels == label)
         ranked = members[np.argsort(difficulty[members], kind="stable")]
         for axis, item in ((axes[0, column], ranked[0]), (axes[1, column], ranked[-1])):
-            axis.imshow(images[item].squeeze(), cmap="gray_r" if images.shape[-1] == 1 else None)
+            axis.imshow(*_shown(images[item]))
             axis.set(xticks=[], yticks=[])
             axis.set_xlabel(f"{difficulty[item]:.2f}", fontsize=9)
         axes[0, column].set_title(classes[label], fontsize=12 if max(map(len, classes)) < 8 else 9)
@@ -97,6 +101,16 @@ def contact_sheet(
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)
     return figure
+
+
+def _shown(image: np.ndarray) -> tuple[np.ndarray, str | None]:
+    """An image as `imshow` takes it, with the colours of one channel."""
+    if image.shape[-1] not in (1, 3, 4):
+        image = image.mean(-1, keepdims=True)
+    if image.dtype.kind == "f" and image.shape[-1] > 1:  # colours are from 0 to 1
+        low, high = image.min(), image.max()
+        image = (image - low) / (high - low if high > low else 1)
+    return (image[..., 0], "gray_r") if image.shape[-1] == 1 else (image, None)
 
 
 def against_each_other(

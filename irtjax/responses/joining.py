@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.responses.compressed_rows import sorted_answers
+from irtjax.responses.formats.cells import joined
+from irtjax.responses.formats.collecting import InMemory
 from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import MISSING, ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses, is_sparse, of_matrix
 
 
 def concatenate_items(parts: Sequence[ResponseMatrix]) -> ResponseMatrix:
@@ -46,12 +50,14 @@ def beside(*parts: ScaledResponses) -> ScaledResponses:
     )
 
 
-def concatenate_subjects(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:
-    """One matrix of the subjects of several sources, on every item that any of them answered, in the order given.
+def concatenate_subjects(parts: Mapping[str, InMemory], sparse: bool | None = False) -> InMemory:
+    """All subjects of several sources, on every item that any of them answered, in the order given.
 
     Args:
         parts: by the name of the source. Where the same subject id is in two of them, all ids become `name/id`:
             sources may count their subjects in the same way.
+        sparse: whether single answers are held, and not a matrix; None where `is_sparse` says so. Sources that are held
+            so are joined without a matrix.
 
     Raises:
         InputError: there are no parts, or one has no item in common with those before it: nothing would join their
@@ -65,15 +71,36 @@ def concatenate_subjects(parts: Mapping[str, ResponseMatrix]) -> ResponseMatrix:
         if len(items) and not known.isin(items).any():
             raise InputError(f"{name} has no item in common with the others: nothing joins their scales")
         items = items.append(known.difference(items, sort=False))
-    values = np.full((sum(part.num_subjects for part in parts.values()), len(items)), MISSING, np.int8)
-    ids, row = [], 0
-    for part in parts.values():
-        values[row : row + part.num_subjects, items.get_indexer(part.item_ids)] = part.values
-        row += part.num_subjects
-        ids.append(part.subject_ids)
-    if len(np.unique(np.concatenate(ids))) < row:
+    ids = [part.subject_ids for part in parts.values()]
+    number = sum(map(len, ids))
+    if len(np.unique(np.concatenate(ids))) < number:
         ids = [np.array([f"{name}/{subject}" for subject in part]) for name, part in zip(parts, ids, strict=True)]
-    return ResponseMatrix(values, np.concatenate(ids), items.to_numpy(str))
+    answered = sum(int(part.counts(axis=1)[1].sum()) for part in parts.values())
+    if sparse is None:
+        sparse = is_sparse(answered, number, len(items))
+    join_them = _answers_of_subjects if sparse else _cells_of_subjects
+    return join_them(list(parts.values()), np.concatenate(ids), items)
+
+
+def _cells_of_subjects(parts: Sequence[InMemory], subject_ids: np.ndarray, items: pd.Index) -> ResponseMatrix:
+    values, row = np.full((len(subject_ids), len(items)), MISSING, np.int8), 0
+    for part in parts:
+        values[row : row + part.num_subjects, items.get_indexer(part.item_ids)] = part.read().values
+        row += part.num_subjects
+    return ResponseMatrix(values, subject_ids, items.to_numpy(str))
+
+
+def _answers_of_subjects(parts: Sequence[InMemory], subject_ids: np.ndarray, items: pd.Index) -> SparseResponses:
+    columns, row = [], 0
+    for part in parts:
+        own = part if isinstance(part, SparseResponses) else of_matrix(part)
+        place = items.get_indexer(part.item_ids).astype(np.int32)
+        columns.append((own.subjects + np.int32(row), place[own.items], own.answers))
+        row += part.num_subjects
+    subjects, item, answers = map(np.concatenate, zip(*columns, strict=True))
+    del columns
+    rows = sorted_answers(subjects, item, answers, (len(subject_ids), len(items)))
+    return SparseResponses(*rows, subject_ids, items.to_numpy(str))
 
 
 def concatenate_given(parts: Mapping[str, Given]) -> Given:
@@ -100,18 +127,18 @@ def concatenate_given(parts: Mapping[str, Given]) -> Given:
     if len(set(every)) < len(every):
         every = [f"{name}/{subject}" for name, part in parts.items() for subject in part.subject_ids]
     facets = list(dict.fromkeys(one for part in parts.values() for one in part.facet_ids))
-    places = [np.array([items[item] for item in part.item_ids]) for part in parts.values()]
+    places = [np.array([items[item] for item in part.item_ids], np.int32) for part in parts.values()]
     return Given(
         every,
         list(items),
-        np.concatenate([part.subjects + start for part, start in zip(parts.values(), starts, strict=False)]),
+        np.concatenate([part.subjects + np.int32(start) for part, start in zip(parts.values(), starts, strict=False)]),
         np.concatenate([place[part.items] for part, place in zip(parts.values(), places, strict=True)]),
-        np.concatenate([part.cells.astype(object) for part in parts.values()]),
+        joined([part.cells for part in parts.values()]),
         None if first.trials is None else np.concatenate([part.trials for part in parts.values()]),  # type: ignore[misc]
         None
         if first.facet is None
         else np.concatenate(
-            [np.array([facets.index(r) for r in part.facet_ids])[part.facet] for part in parts.values()]
+            [np.array([facets.index(r) for r in part.facet_ids], np.int32)[part.facet] for part in parts.values()]
         ),
         facets,
     )

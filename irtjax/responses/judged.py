@@ -60,6 +60,22 @@ class Judged(NamedTuple):
         return number, np.bincount(self.judges, worth, size) / np.maximum(number, 1)
 
 
+def by_judge(given: Given) -> tuple[Given, Int[np.ndarray, " rows"], Int[np.ndarray, " rows"]]:
+    """Responses with a subject for each subject and judge that there are; and who of both each of these is.
+
+    Raises:
+        InputError: nothing says who judged.
+    """
+    if given.facet is None:
+        raise InputError("nothing says who judged: expected a table with one row per response and a column of judges")
+    pairs, rows = np.unique(given.subjects.astype(int) * len(given.facet_ids) + given.facet, return_inverse=True)
+    subjects, judges = np.divmod(pairs, len(given.facet_ids))
+    ids = [f"{given.subject_ids[j]} by {given.facet_ids[r]}" for j, r in zip(subjects, judges, strict=True)]
+    if len(set(ids)) < len(ids):  # of ids that have such words themselves
+        ids = [f"{at}: {one}" for at, one in enumerate(ids)]
+    return given._replace(subject_ids=ids, subjects=rows.astype(np.int32)), subjects, judges
+
+
 def as_judged(given: Given, wanted: Sequence[str], grades: Labels = None, trials: object = None) -> Judged:
     """Responses by judge, on the scales of their items (`irtjax.responses.scaling.as_scaled`).
 
@@ -68,14 +84,8 @@ def as_judged(given: Given, wanted: Sequence[str], grades: Labels = None, trials
     Raises:
         InputError: as there; or nothing says who judged.
     """
-    if given.facet is None:
-        raise InputError("nothing says who judged: expected a table with one row per response and a column of judges")
-    pairs, rows = np.unique(given.subjects * len(given.facet_ids) + given.facet, return_inverse=True)
-    subjects, judges = np.divmod(pairs, len(given.facet_ids))
-    ids = [f"{given.subject_ids[j]} by {given.facet_ids[r]}" for j, r in zip(subjects, judges, strict=True)]
-    if len(set(ids)) < len(ids):  # of ids that have such words themselves
-        ids = [f"{at}: {one}" for at, one in enumerate(ids)]
-    scaled = as_scaled(given._replace(subject_ids=ids, subjects=rows), wanted, grades, trials=trials)
+    rows, subjects, judges = by_judge(given)
+    scaled = as_scaled(rows, wanted, grades, trials=trials)
     return Judged(scaled, subjects, judges, np.array(given.subject_ids), np.array(given.facet_ids))
 
 

@@ -14,6 +14,7 @@ from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 MISSING = -1
 CHUNK = 2**24  # responses that are counted at a time
 BYTE = 255  # the most that one can count
+FIRST_SURROGATE, LAST_SURROGATE = 0xD800, 0xDFFF
 PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 
 Ids = Sequence[str] | Shaped[np.ndarray, " N"]
@@ -30,12 +31,11 @@ def as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N
         for given in ids:
             if str(given).endswith("\0"):
                 raise InputError(f"{what} id {str(given)!r} ends in a NUL character")
-    try:
-        "".join(array.ravel()).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"a {what} id has the lone surrogate {error.object[error.start]!r}, which is no text"
-        ) from error
+    points = np.ascontiguousarray(array).view(np.uint32)  # of UTF-32, as NumPy has texts
+    for at in range(0, points.size, CHUNK):
+        some = points.reshape(-1)[at : at + CHUNK]
+        if (lone := (some >= FIRST_SURROGATE) & (some <= LAST_SURROGATE)).any():
+            raise InputError(f"a {what} id has the lone surrogate {chr(some[np.argmax(lone)])!r}, which is no text")
     return array
 
 

@@ -256,3 +256,12 @@ class ScaledResponses:
             values[:, i] = places[values[:, i].astype(int)]
             scales.append(Scale(tuple(scale.labels[k] for k in used)))
         return dataclasses.replace(self, values=values, scales=tuple(scales))
+
+
+def smallest(array: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
+    """Responses or trials as programs read them: whole numbers in as few bytes as they need, shares in float32."""
+    if array.dtype.kind == "f" and not all(scaled == np.floor(scaled) for scaled in (array.max(), array.min())):
+        return array.astype(np.float32)
+    if array.dtype.kind == "f" and ((array > 0) & (array < 1)).any():
+        return array.astype(np.float32)
+    return array.astype(next(kind for kind in (np.int8, np.int16, np.int32) if array.max() <= np.iinfo(kind).max))

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.responses.formats.given import Given, numbers_of
-from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, by_item, different, kinds_of
+from irtjax.responses.compressed_rows import TOGETHER, answered_again, inverse
+from irtjax.responses.formats.cells import numbers_of
+from irtjax.responses.formats.given import Given
+from irtjax.responses.kinds import RIGHT_WRONG, SHARES, TEXTS, different, kinds_of, numbers_by_item, require_answered
 from irtjax.responses.scaled import MISSING, Scale, ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown
-from irtjax.types import Bool, Float, Int
+from irtjax.types import Bool, Float, Int, Shaped
 
 ORDERED, UNORDERED, COUNTED, SHARED = "ordered", "unordered", "counted", "shared"  # what a model takes
 Labels = Sequence[Any] | Mapping[str, Sequence[Any]] | None
@@ -19,21 +21,21 @@ SHOWN = 12  # labels that a message names
 
 
 class Gathered(NamedTuple):
-    """Sums over the responses of each subject to each item, in M pairs of these, subject by subject.
+    """The responses of each subject to each item together, in M pairs of these, subject by subject.
 
     Attributes:
-        subjects: (M,) who answered.
-        items: (M,) what, rising within a subject.
-        sums: (M,) of what responses are worth.
-        numbers: (M,) of responses.
-        trials: (M,) of trials; of responses where nothing is said of these.
+        starts: (J + 1,) where the pairs of each subject begin.
+        items: (M,) int32, rising within a subject.
+        values: (M,) as `irtjax.responses.scaled.ScaledResponses` has them; sums where counts are wanted, else means.
+        numbers: (M,) of responses; None where there is one of each.
+        trials: (M,) of trials, the sum of those that were given; None where none were.
     """
 
-    subjects: Int[np.ndarray, " M"]
+    starts: Int[np.ndarray, " ends"]
     items: Int[np.ndarray, " M"]
-    sums: Float[np.ndarray, " M"]
-    numbers: Int[np.ndarray, " M"]
-    trials: Int[np.ndarray, " M"]
+    values: Shaped[np.ndarray, " M"]
+    numbers: Int[np.ndarray, " M"] | None
+    trials: Int[np.ndarray, " M"] | None
 
 
 def as_scaled(
@@ -70,34 +72,19 @@ def as_sparse(
     """
     if repeats not in (None, "mean"):
         raise InputError(f"`repeats` {repeats!r}: expected 'mean' or 'last'")
+    require_answered(given)
     scales = _scales(given, wanted, grades)
-    worth = np.empty(len(given.cells))
-    for i, at in enumerate(by_item(given)):
-        worth[at] = _worth(given, at, scales[i])
-    gathered = _gather(given, worth)
-    counted, unordered = (np.array([one == kind for one in wanted])[gathered.items] for kind in (COUNTED, UNORDERED))
-    _refuse_repeats(given, gathered, unordered)
-    values, order = gathered.sums / gathered.numbers, np.argsort(gathered.items, kind="stable")
-    ends = np.cumsum(np.bincount(gathered.items, minlength=len(scales)))
-    for scale, at in zip(scales, np.split(order, ends[:-1]), strict=True):
-        if scale.labels is not None:
-            values[at] = np.searchsorted((scale.worth[1:] + scale.worth[:-1]) / 2, values[at], side="right")
-    n = None
-    if counted.any():
-        n = _trials(given, gathered, trials, counted)
-        values = np.where(counted, gathered.sums, values)
-        _check_counts(given, gathered, values, n, counted)
-    whole = not any(one == SHARED for one in wanted)
-    return SparseResponses(
-        np.concatenate([[0], np.cumsum(np.bincount(gathered.subjects, minlength=len(given.subject_ids)))]),
-        gathered.items,
-        values.astype(np.int32 if n is not None else np.int8) if whole else values,
-        np.array(given.subject_ids),
-        np.array(given.item_ids),
-        tuple(scales),
-        n,
-        int(gathered.numbers[~counted].max(initial=1)),
-    )
+    counts, no_order = (np.array([one == kind for one in wanted]) for kind in (COUNTED, UNORDERED))
+    found = _gather(given, scales, counts, no_order)
+    counted, n, values = counts[found.items], None, found.values
+    if counts.any():
+        n = _trials(given, found, trials, counted)
+        _check_counts(given, found, n, counted)
+        if not any(one == SHARED for one in wanted):
+            values = values.astype(np.int32)
+    averaged = 1 if found.numbers is None else int(found.numbers[~counted].max(initial=1))
+    ids = np.array(given.subject_ids), np.array(given.item_ids)
+    return SparseResponses(found.starts, found.items, values, *ids, tuple(scales), n, averaged)
 
 
 def _scales(given: Given, wanted: Sequence[str], grades: Labels) -> list[Scale]:
@@ -107,12 +94,12 @@ def _scales(given: Given, wanted: Sequence[str], grades: Labels) -> list[Scale]:
             Scale() if one in (COUNTED, SHARED) else Scale(_labels(grades, item))
             for one, item in zip(wanted, given.item_ids, strict=True)
         ]
-    values = different(given)
-    kinds = kinds_of(given) if ORDERED in wanted else [TEXTS if own is None else "" for own in values]
+    own = numbers_by_item(given)
+    kinds = kinds_of(given) if ORDERED in wanted else [TEXTS if text else "" for text in own.text]
     groups: dict[Any, list[int]] = {}
-    for i, (own, one, kind) in enumerate(zip(values, wanted, kinds, strict=True)):
-        item = given.item_ids[i]
-        if one == ORDERED and own is None:
+    for i, (one, kind) in enumerate(zip(wanted, kinds, strict=True)):
+        item, is_text = given.item_ids[i], bool(own.text[i])
+        if one == ORDERED and is_text:
             texts = ", ".join(map(shown, sorted(_texts(given, [i]))[:3]))
             raise InputError(
                 f"item {item!r} has texts in no order, such as {texts}: name all of them in `grades`, the lowest "
@@ -121,8 +108,8 @@ def _scales(given: Given, wanted: Sequence[str], grades: Labels) -> list[Scale]:
         if one == ORDERED and kind == SHARES:
             raise InputError(f"item {item!r} has shares from 0 to 1 and no grades: round them to a few grades")
         if one not in (COUNTED, SHARED):
-            unit = one == ORDERED and own is not None and own[0] >= 0 and own[-1] <= 1
-            groups.setdefault((kind, own is None, unit), []).append(i)
+            unit = one == ORDERED and own.low[i] >= 0 and own.high[i] <= 1
+            groups.setdefault((kind, is_text, unit), []).append(i)
     scales = [Scale()] * len(wanted)
     for (kind, are_texts, _), items in groups.items():
         if are_texts:
@@ -130,16 +117,16 @@ def _scales(given: Given, wanted: Sequence[str], grades: Labels) -> list[Scale]:
         elif kind == RIGHT_WRONG:
             labels = (0, 1)
         else:
-            labels = tuple(
-                map(_number, np.unique(np.concatenate([own for i in items if (own := values[i]) is not None])))
-            )
+            labels = tuple(map(_number, different(given, items)))
+        scale = Scale(labels)
         for i in items:
-            scales[i] = Scale(labels)
+            scales[i] = scale
     return scales
 
 
 def _texts(given: Given, items: Sequence[int]) -> set[str]:
-    return {str(cell) for cell in given.cells[np.isin(given.items, items)]}
+    found = given.cells.some(np.isin(given.items, items))
+    return set(map(str, found.different if found.at is None else found.different[np.unique(found.at)]))
 
 
 def _number(value: float) -> int | float:
@@ -172,87 +159,176 @@ def _labels(grades: Sequence[Any] | Mapping[str, Sequence[Any]], item: str) -> t
     return labels
 
 
-def _worth(given: Given, at: Int[np.ndarray, " n"], scale: Scale) -> Float[np.ndarray, " n"]:
-    """What the responses to an item are worth: the number, or the place of a text.
+def _stored(given: Given, scales: Sequence[Scale], place: Int[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
+    """What is stored of each response: its category, or the number.
+
+    Args:
+        given: the responses.
+        scales: of the items.
+        place: where that of each response comes.
 
     Raises:
-        InputError: one is not on the scale.
+        InputError: one is not on the scale of its item.
     """
-    cells = given.cells[at]
-    if scale.labels is None or not isinstance(scale.labels[0], str):
-        worth = numbers_of(cells)
-        wrong = np.isnan(worth) if scale.labels is None else ~np.isin(worth, scale.worth)
-        expected = "is no number" if scale.labels is None else "is none of the grades"
-    else:
+    whole = all(scale.labels is not None for scale in scales)
+    top = max((scale.top for scale in scales if scale.labels is not None), default=1)
+    stored = np.empty(len(given.cells), (np.int8 if top <= np.iinfo(np.int8).max else np.int32) if whole else float)
+    known: dict[Scale, int] = {}
+    scale_of = np.array([known.setdefault(scale, len(known)) for scale in scales])
+    tables: dict[Scale, np.ndarray] = {}  # of the different cells
+    different, codes = given.cells.different, given.cells.at
+    for first in range(0, len(stored), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        of = scale_of[given.items[part]]
+        order = np.argsort(of, kind="stable")
+        found = np.empty(len(of))
+        for at in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            scale = scales[given.items[first + at[0]]]
+            if codes is None:
+                found[at] = _places(different[part][at], scale)
+            else:
+                if scale not in tables:
+                    tables[scale] = _places(different, scale)
+                found[at] = tables[scale][codes[part][at]]
+        if (wrong := np.flatnonzero(np.isnan(found))).size:
+            n = first + int(wrong[np.argmin(given.items[part][wrong])])  # the first to the first item
+            raise _not_on_scale(given, n, scales[given.items[n]])
+        stored[place[part]] = found
+    return stored
+
+
+def _places(cells: Shaped[np.ndarray, " n"], scale: Scale) -> Float[np.ndarray, " n"]:
+    """The category of each of some cells, or the number; NaN of what is none."""
+    if scale.labels is not None and isinstance(scale.labels[0], str):
         places = {label: float(place) for place, label in enumerate(scale.labels)}
-        worth = np.array([places.get(_text(cell), np.nan) for cell in cells])
-        wrong, expected = np.isnan(worth), "is none of the grades"
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        cell = cells[first]
-        known = [str(label) for label in scale.labels or ()]
-        some = known if len(known) <= SHOWN else [*known[: SHOWN - 2], "…", known[-1]]
-        raise InputError(
-            f"{given.place(int(at[first]))}: {shown(_number(cell) if isinstance(cell, float) else cell)} {expected}"
-            + (f" {', '.join(some)}: fix it, or leave it empty" if some else "")
-        )
-    return worth
+        return np.array([places.get(_text(cell), np.nan) for cell in cells])
+    numbers = numbers_of(cells)
+    if scale.labels is None:
+        return numbers
+    return np.where(np.isin(numbers, scale.worth), np.searchsorted(scale.worth, numbers), np.nan)
+
+
+def _not_on_scale(given: Given, at: int, scale: Scale) -> InputError:
+    cell, known = given.cells[at], [str(label) for label in scale.labels or ()]
+    some = known if len(known) <= SHOWN else [*known[: SHOWN - 2], "…", known[-1]]
+    return InputError(
+        f"{given.place(at)}: {shown(_number(cell) if isinstance(cell, float) else cell)} "
+        + ("is no number" if scale.labels is None else "is none of the grades")
+        + (f" {', '.join(some)}: fix it, or leave it empty" if some else "")
+    )
 
 
 def _text(cell: Any) -> str:
     return str(_number(cell)) if isinstance(cell, float) else str(cell)
 
 
-def _gather(given: Given, worth: Float[np.ndarray, " N"]) -> Gathered:
-    num_items = len(given.item_ids)
-    cells, place = np.unique(given.subjects.astype(np.int64) * num_items + given.items, return_inverse=True)
-    numbers = np.bincount(place, minlength=len(cells))
-    trials = numbers if given.trials is None else np.bincount(place, given.trials, len(cells)).astype(int)
-    return Gathered(*np.divmod(cells, num_items), np.bincount(place, worth, len(cells)), numbers, trials)
+def _gather(
+    given: Given,
+    scales: Sequence[Scale],
+    counts: Bool[np.ndarray, " I"],
+    no_order: Bool[np.ndarray, " I"],
+) -> Gathered:
+    """The responses in rows, several of one subject to an item as one.
+
+    Args:
+        given: the responses.
+        scales: of the items.
+        counts: whose responses are added up.
+        no_order: whose responses have no mean.
+
+    Raises:
+        InputError: there are several where they have no mean; or one is not on the scale of its item.
+    """
+    starts, order = given.rows()
+    place = inverse(order)
+    del order
+    values = _stored(given, scales, place)  # at once where it belongs: there is no second array of these
+    items = _put(given.items, place)
+    trials = None if given.trials is None else _put(given.trials, place)
+    again = answered_again(starts, items)
+    if not again.any():
+        return Gathered(starts, items, values, None, trials)
+    first = np.flatnonzero(~again)
+    numbers = np.diff(first, append=len(again))
+    if trials is not None:
+        trials = np.add.reduceat(trials, first, dtype=np.int32)
+    pairs, rows = items[first], np.searchsorted(first, starts)
+    _refuse_repeats(given, rows, pairs, numbers, no_order)
+    found = np.where(counts[pairs], np.add.reduceat(values, first), values[first])
+    of_mean = np.flatnonzero(np.repeat((numbers > 1) & ~counts[pairs], numbers))
+    pair = np.searchsorted(first, of_mean, side="right") - 1
+    order = np.argsort(pairs[pair], kind="stable")
+    ends = np.cumsum(np.bincount(pairs[pair], minlength=len(scales)))
+    for scale, at in zip(scales, np.split(order, ends[:-1]), strict=True):
+        these, back = np.unique(pair[at], return_inverse=True)
+        found[these] = _means(scale, values[of_mean[at]], back)
+    return Gathered(rows, pairs, found.astype(values.dtype), numbers, trials)
 
 
-def _refuse_repeats(given: Given, gathered: Gathered, unordered: Bool[np.ndarray, " M"]) -> None:
-    repeated = (gathered.numbers > 1) & unordered
+def _put(of: Shaped[np.ndarray, " N"], place: Int[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
+    """The same numbers, each at its place."""
+    found = np.empty_like(of)
+    found[place] = of
+    return found
+
+
+def _means(scale: Scale, stored: Shaped[np.ndarray, " n"], of: Int[np.ndarray, " n"]) -> Float[np.ndarray, " m"]:
+    """Means of responses to an item, those of one subject each: of grades the nearest one."""
+    worth = stored if scale.labels is None else scale.worth[stored.astype(int)]
+    means = np.bincount(of, worth) / np.bincount(of)
+    if scale.labels is None:
+        return means
+    return np.searchsorted((scale.worth[1:] + scale.worth[:-1]) / 2, means, side="right").astype(float)
+
+
+def _refuse_repeats(
+    given: Given,
+    starts: Int[np.ndarray, " ends"],
+    items: Int[np.ndarray, " M"],
+    numbers: Int[np.ndarray, " M"],
+    no_order: Bool[np.ndarray, " I"],
+) -> None:
+    repeated = (numbers > 1) & no_order[items]
     if repeated.any():
         at = int(np.argmax(repeated))
+        subject = given.subject_ids[int(np.searchsorted(starts, at, side="right")) - 1]
         raise InputError(
-            f"subject {given.subject_ids[gathered.subjects[at]]!r} answers item "
-            f"{given.item_ids[gathered.items[at]]!r} {gathered.numbers[at]} times, the first of {repeated.sum():,} "
-            "such, and categories without order have no mean: keep one response of each"
+            f"subject {subject!r} answers item {given.item_ids[items[at]]!r} {numbers[at]} times, the first of "
+            f"{repeated.sum():,} such, and categories without order have no mean: keep one response of each"
         )
 
 
-def _trials(given: Given, gathered: Gathered, trials: Any, counted: Bool[np.ndarray, " M"]) -> Int[np.ndarray, " M"]:
+def _trials(given: Given, found: Gathered, trials: Any, counted: Bool[np.ndarray, " M"]) -> Int[np.ndarray, " M"]:
     """Trials of each response, 1 where it is no count.
 
     Raises:
         InputError: they are not integers, or have another shape.
     """
+    numbers = 1 if found.numbers is None else found.numbers
     if trials is None:
-        return np.where(counted, gathered.trials, 1).astype(np.int32)
+        return np.where(counted, numbers if found.trials is None else found.trials, 1).astype(np.int32)
     shape = len(given.subject_ids), len(given.item_ids)
     try:
-        array = np.broadcast_to(np.asarray(trials, float), shape)[gathered.subjects, gathered.items]
+        array = np.broadcast_to(np.asarray(trials, float), shape)[_subjects(found), found.items]
     except ValueError as error:
         raise InputError(f"`trials` of shape {np.shape(trials)}: expected one number, (I,) or {shape}") from error
     if not ((array >= 1) & (array == np.floor(array)))[counted].all():
         raise InputError("`trials`: expected integers, 1 or more")
     # of each response, where there are several
-    return np.where(counted, array * gathered.numbers, 1).astype(np.int32)
+    return np.where(counted, array * numbers, 1).astype(np.int32)
 
 
-def _check_counts(
-    given: Given,
-    gathered: Gathered,
-    values: Float[np.ndarray, " M"],
-    n: Int[np.ndarray, " M"],
-    counted: Bool[np.ndarray, " M"],
-) -> None:
+def _subjects(found: Gathered) -> Int[np.ndarray, " M"]:
+    return np.repeat(np.arange(len(found.starts) - 1), np.diff(found.starts))
+
+
+def _check_counts(given: Given, found: Gathered, n: Int[np.ndarray, " M"], counted: Bool[np.ndarray, " M"]) -> None:
+    values = found.values
     wrong = counted & ((values > n) | (values != np.floor(values)) | (values < MISSING))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(
-            f"subject {given.subject_ids[gathered.subjects[at]]!r}, item {given.item_ids[gathered.items[at]]!r}: "
+            f"subject {given.subject_ids[_subjects(found)[at]]!r}, item {given.item_ids[found.items[at]]!r}: "
             f"{values[at]:g} successes of {n[at]} trials: give the number of trials in `trials`, or one row of 0 or 1 "
             "per trial"
         )

@@ -40,6 +40,11 @@ def whole(responses: Any) -> Any:
     return responses.read()
 
 
+def in_memory(responses: Any) -> Any:
+    """Responses that were left in files, as a matrix; others as they are."""
+    return responses.read() if isinstance(responses, StoredResponses) else responses
+
+
 @runtime_checkable
 class Values(Protocol):
     """What can be read like a matrix (J, I) int8: `values[rows, columns]`, both of them slices, is an array."""

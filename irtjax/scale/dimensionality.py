@@ -12,7 +12,7 @@ from irtjax.estimation.mml import fit_mml
 from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import nodes_per_dimension
 from irtjax.responses.matrix import ResponseMatrix
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales, on_scales
 from irtjax.scale.forms import patterns
 from irtjax.scale.polychoric import of_categories
 from irtjax.scale.tetrachoric import positive_definite, tetrachoric
@@ -97,7 +97,7 @@ class Factors(NamedTuple):
 
 
 def compare_factors(
-    responses: ResponseMatrix | ScaledResponses,
+    responses: ResponseMatrix | OnScales,
     model: str = "3pl",
     guessing: Float[np.ndarray, " I"] | None = None,
     on_step: Callable[[str], None] = lambda step: None,
@@ -113,7 +113,7 @@ def compare_factors(
     """
     # finer nodes, the default for long tests, take minutes and change the log-likelihoods by less than they differ
     nodes = nodes_per_dimension(2) if responses.num_items > LONG else None
-    scaled = isinstance(responses, ScaledResponses)
+    scaled = on_scales(responses)
     estimate: Callable[..., Fit] = fit_families if scaled else fit_mml
     own: dict[str, Any] = {} if scaled else {"guessing": guessing}
     one, two = (

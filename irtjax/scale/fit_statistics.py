@@ -11,22 +11,24 @@ from irtjax.errors import InputError
 from irtjax.estimation.problem import layout
 from irtjax.fits.result import Fit
 from irtjax.kernels.quadrature import LONG_TEST, STANDARD_NODES, rectangular
+from irtjax.responses.sparse import SparseResponses
 from irtjax.scale import tested
-from irtjax.scale.forms import FEWEST
+from irtjax.scale.forms import FEWEST, forms_of_answers
 from irtjax.scale.item_fit import s_x2
-from irtjax.scale.local_dependence import expected_q3, pair_table, q3, with_saddlepoint
+from irtjax.scale.local_dependence import Residuals, pair_table, pairs, with_saddlepoint
 from irtjax.scale.log_likelihoods import most_values, terms_at
 from irtjax.scale.margins import features
 from irtjax.scale.mean_squares import at_abilities, integrated
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.overall_fit import Curves, OverallFit, fit_of_margins, of_free
 from irtjax.scale.overall_fit import overall_fit as m2_of_fit
-from irtjax.scale.person_fit import PersonFit, standardised_log_likelihoods
+from irtjax.scale.person_fit import PersonFit, Terms, standardised
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
 from irtjax.scale.summed_responses import highest_sums, summed_curves
-from irtjax.scale.tested import Tested, informative, some_subjects
+from irtjax.scale.tested import Tested, informative, own_parts
 from irtjax.scoring.abilities import METHODS, abilities
 from irtjax.scoring.family_scores import family_abilities
+from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Float
 
 C2, M2_STAR = "c2", "m2*"
@@ -67,7 +69,7 @@ def item_fit(
     return pd.DataFrame(
         {
             "item_id": test.responses.item_ids,
-            "num_responses": (test.observed > 0).sum(axis=0),
+            "num_responses": np.bincount(test.single.items, minlength=len(test.top)),
             **{name: of_sums[name] for name in ("s_x2", "degrees_of_freedom", "p_value")},
             "p_holm": holm(of_sums["p_value"].to_numpy(float)),
             "rmsd": of_sums["rmsd"],
@@ -78,16 +80,15 @@ def item_fit(
 
 def _s_x2(test: Tested, free: np.ndarray) -> pd.DataFrame:
     """S-X2 of items with categories or counts, NaN where there are others, or too few subjects for it."""
-    complete = np.unique(test.observed > 0, axis=0, return_counts=True)[1].max() if len(test.values) else 0
     top = highest_sums(test)
-    if top is None or complete < FEWEST:
+    forms = forms_of_answers(test.single) if top is not None else []
+    if top is None or not forms:
         none = np.full(len(test.top), np.nan)
         return pd.DataFrame({"s_x2": none, "degrees_of_freedom": 0, "p_value": none, "rmsd": none})
     nodes = rectangular(STANDARD_NODES if top.sum() < LONG_TEST else 2 * STANDARD_NODES - 1)
     mean, sd = test.population
     p = summed_curves(test, float(mean) + float(sd) * nodes.nodes[:, 0], top)
-    values = np.where(test.observed > 0, test.values, -1).astype(int)
-    return s_x2(values, p, np.exp(nodes.log_weights), top, free)
+    return s_x2(forms, p, np.exp(nodes.log_weights), top, free)
 
 
 def person_fit(
@@ -120,7 +121,7 @@ def person_fit(
     return pd.DataFrame(
         {
             "subject_id": test.responses.subject_ids,
-            "num_responses": (test.observed > 0).sum(axis=1),
+            "num_responses": np.diff(test.single.starts),
             "ability": ability,
             "lz": found.lz,
             "lz_star": found.lz_star,
@@ -132,14 +133,12 @@ def person_fit(
 
 
 def _log_likelihoods(test: Tested, ability: Float[np.ndarray, " J"]) -> PersonFit:
-    found = PersonFit(np.full(len(ability), np.nan), np.full(len(ability), np.nan))
-    values = np.where(test.observed > 0, test.values, -1)
-    for rows in some_subjects(test, values.shape[1] * most_values(test) * 4):
-        known = np.isfinite(ability[rows])
-        terms = terms_at(test, rows, np.where(known, ability[rows], 0.0))
-        for leaf, part in zip(found, standardised_log_likelihoods(values[rows], terms), strict=True):
-            leaf[rows] = np.where(known, part, np.nan)
-    return found
+    subjects, sums = test.single.subjects, Terms(*np.zeros((5, len(ability))))
+    known = np.isfinite(ability)
+    for at in own_parts(test, known[subjects], most_values(test) * 4):
+        for total, part in zip(sums, terms_at(test, at, ability[subjects[at]]), strict=True):
+            total += np.bincount(subjects[at], part, len(total))
+    return PersonFit(*(np.where(known, leaf, np.nan) for leaf in standardised(sums)))
 
 
 def _abilities(test: Tested, method: str) -> Float[np.ndarray, " J"]:
@@ -150,7 +149,9 @@ def _abilities(test: Tested, method: str) -> Float[np.ndarray, " J"]:
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
-    if test.known is None:
+    if test.known is None and isinstance(test.responses, SparseResponses):
+        found = abilities_by_answer(test.responses, test.items, method, test.population)
+    elif test.known is None:
         found = abilities(test.values, test.items, method, test.population)
     else:
         found = family_abilities(test.responses, test.known, method, test.population)
@@ -171,28 +172,28 @@ def local_dependence(
     Returns:
         One row per pair, the most dependent first: `first`, `second`, `num_subjects` that answered both, `q3`,
         `q3_excess` over what it is without local dependence, `p_value` and `p_holm`
-        (`irtjax.scale.local_dependence`).
+        (`irtjax.scale.local_dependence`). Of more than 4 million pairs there are those that 30 subjects answered both.
 
     Raises:
-        InputError: as of `item_fit`.
+        InputError: as of `item_fit`; more than 33 million such pairs.
     """
     test = tested.of_fit(fit, responses, columns)
     ability = _abilities(test, method)
-    known = np.isfinite(ability)
-    residuals, slope, variance = np.zeros((3, *test.values.shape))
-    y = worths(test)
-    for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1)):
-        theta = np.where(known[rows], ability[rows], 0.0)
-        at, above, below = (worth_curves(test, theta + step) for step in (0.0, STEP, -STEP))
-        residuals[rows], variance[rows] = y[rows] - at.mean, at.variance
-        slope[rows] = (above.mean - below.mean) / (2 * STEP)
-    trials = np.where(known[:, None], test.effective, 0.0)
+    single, number = test.single, test.single.num_answers
+    of_answers = ability[single.subjects]
+    known = np.isfinite(of_answers)
+    mean, slope, variance = np.zeros((3, number))
+    for at in own_parts(test, known, 4 * (int(test.top.max()) + 1)):
+        alone = test.alone(at, of_answers[at])
+        here, above, below = (worth_curves(alone, np.array([step])) for step in (0.0, STEP, -STEP))
+        mean[at], variance[at] = here.mean[0], here.variance[0]
+        slope[at] = (above.mean - below.mean)[0] / (2 * STEP)
     spread = float(test.population.sd) if method in ("eap", "map") else np.inf
-    expected = expected_q3(slope, variance, trials, spread)
-    found = q3(residuals, trials > 0)
-    table = pair_table(found, expected, trials > 0, informative(test))
+    single = single.choose_answers(known)
+    residuals = Residuals(*(leaf[known] for leaf in (worths(test) - mean, slope, variance, test.effective)))
+    table = pair_table(pairs(single, residuals, spread), informative(test))
     if test.right_wrong:
-        table = with_saddlepoint(table, y - residuals, residuals, expected, trials > 0)
+        table = with_saddlepoint(table, single, mean[known], residuals.y)
     ids = np.asarray(test.responses.item_ids)
     return table.assign(first=ids[table["first"]], second=ids[table["second"]])
 
@@ -227,11 +228,10 @@ def overall_fit(
     test = tested.of_fit(found, responses, columns)
     name = "M2" if test.right_wrong and statistic is None else (statistic or C2).upper()
     test.require_categories(name)
-    if len(test.values) < FEWEST:
-        raise InputError(f"{name} needs {FEWEST} subjects, and there are {len(test.values)}")
+    if test.num_subjects < FEWEST:
+        raise InputError(f"{name} needs {FEWEST} subjects, and there are {test.num_subjects}")
     of = features(test.top, indicators=statistic != M2_STAR)
-    values = np.where(test.observed > 0, test.values, -1).astype(int)
-    return fit_of_margins(values, _curves(test), of, name)
+    return fit_of_margins(test.values.astype(int), _curves(test), of, name)
 
 
 def _of_dimensions(fit: Fit) -> OverallFit:

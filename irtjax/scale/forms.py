@@ -7,6 +7,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING
+from irtjax.responses.sparse import SparseResponses
 from irtjax.types import Int
 
 FEWEST = 30  # subjects of a form, and of a pair of items
@@ -32,6 +33,25 @@ def forms(values: Int[np.ndarray, "J I"]) -> list[Form]:
     """
     found = [Form(np.flatnonzero(seen), values[np.ix_(rows, seen)]) for rows, seen in patterns(values)]
     return [form for form in found if len(form.values) >= FEWEST or len(form.values) == len(values)]
+
+
+def forms_of_answers(responses: SparseResponses) -> list[Form]:
+    """The forms of at least `FEWEST` subjects, by single answers; that of most subjects first."""
+    number, starts = np.diff(responses.starts), responses.starts
+    marks = np.random.default_rng(0).integers(2**63, size=(2, responses.num_items), dtype=np.uint64)
+    sums = [np.add.reduceat(np.append(mark[responses.items], np.uint64(0)), starts[:-1]) for mark in marks]
+    same = np.stack([*sums, number.astype(np.uint64)], axis=1)[number > 0]  # alike where the items are, as good as sure
+    _, which, sizes = np.unique(same, axis=0, return_inverse=True, return_counts=True)
+    subjects = np.flatnonzero(number > 0)[np.argsort(which.ravel(), kind="stable")]
+    ends = np.cumsum(sizes)
+    found = []
+    for k in np.argsort(-sizes, kind="stable"):
+        if sizes[k] < FEWEST:
+            break
+        rows = subjects[ends[k] - sizes[k] : ends[k]]
+        at = starts[rows][:, None] + np.arange(number[rows[0]])
+        found.append(Form(responses.items[at[0]].astype(int), responses.answers[at].astype(int)))
+    return found
 
 
 def form_table(responses: Any) -> pd.DataFrame:

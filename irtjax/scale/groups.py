@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from statsmodels.regression.linear_model import OLS
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, proportion_correct
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import OnScales, whole
 from irtjax.scale.information import lowest_score
 from irtjax.scale.multiple_tests import holm
 from irtjax.types import Shaped
@@ -20,22 +22,23 @@ QUARTERS = 4
 
 
 def values_of_subjects(
-    responses: ResponseMatrix | ScaledResponses, ability: np.ndarray | None = None
+    responses: ResponseMatrix | OnScales, ability: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """What subjects are compared by: the number right, or the percentage of what was asked where not all was.
 
     Of grades the sum (`irtjax.scale.information.score_table`), or the mean of what was asked.
     """
+    cells: Any = whole(responses)
     values: dict[str, np.ndarray]
-    if isinstance(responses, ScaledResponses):
-        if responses.observed.all():
-            values = {"raw_score": np.asarray(responses.values).sum(axis=1) + lowest_score(responses.scales)}
+    if isinstance(cells, ScaledResponses):
+        if cells.observed.all():
+            values = {"raw_score": np.asarray(cells.values).sum(axis=1) + lowest_score(cells.scales)}
         else:
-            values = {"mean_response": responses.mean(axis=1)}
-    elif (responses.values == MISSING).any():
-        values = {"percent_correct": 100 * proportion_correct(responses.values, axis=1)}
+            values = {"mean_response": cells.mean(axis=1)}
+    elif (cells.values == MISSING).any():
+        values = {"percent_correct": 100 * proportion_correct(cells.values, axis=1)}
     else:
-        values = {"raw_score": responses.values.sum(axis=1)}
+        values = {"raw_score": cells.values.sum(axis=1)}
     return values if ability is None else values | {"ability": ability}
 
 

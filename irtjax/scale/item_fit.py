@@ -1,5 +1,7 @@
 """Does each item's curve fit? Observed against expected shares of its categories at each sum of responses (S-X2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2
@@ -24,11 +26,11 @@ def item_fit(
         num_free: number of parameters of each item that were estimated.
     """
     p = of_right(np.asarray(probabilities(items, quadrature.nodes)[0]))
-    return s_x2(values, p, np.exp(quadrature.log_weights), np.ones(values.shape[1], int), num_free)
+    return s_x2(forms(values), p, np.exp(quadrature.log_weights), np.ones(values.shape[1], int), num_free)
 
 
 def s_x2(
-    values: Int[np.ndarray, "J I"],
+    of_forms: Sequence[Form],
     p: Float[np.ndarray, "Q I C"],
     weights: Float[np.ndarray, " Q"],
     top: Int[np.ndarray, " I"],
@@ -48,7 +50,7 @@ def s_x2(
     terms are summed over forms.
 
     Args:
-        values: categories; only subjects of forms count.
+        of_forms: categories, of the subjects of each form of the test.
         p: probabilities of the categories at nodes.
         weights: of the nodes in the population.
         top: the highest category of each item.
@@ -60,10 +62,10 @@ def s_x2(
         observed less the expected mean response at their sum, from 0 for the lowest category to 1 for the highest; less
         the part due to chance, and before anything is joined.
     """
-    num_items = values.shape[1]
+    num_items = len(top)
     cells: list[list[np.ndarray]] = [[] for _ in range(num_items)]
     rows, excess, counted = np.zeros(num_items, int), np.zeros(num_items), np.zeros(num_items)
-    for form in forms(values):
+    for form in of_forms:
         highest = top[form.items]
         for at, rest in rest_distributions(p[:, form.items], highest):
             item = form.items[at]

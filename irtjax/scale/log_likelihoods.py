@@ -22,39 +22,45 @@ from irtjax.item_models.protocol import PredictorParameters
 from irtjax.scale.person_fit import Terms, of_categories
 from irtjax.scale.response_curves import CategoryCurves, category_curves, count_curves
 from irtjax.scale.tested import Tested
-from irtjax.types import Float, Shaped
+from irtjax.types import Float, Int, Shaped
 
 STEP = 1e-5  # logits, of a difference quotient
 OF_A_SHARE = 16  # covariances of its statistics
+ORIGIN = np.zeros(1)  # where each response is evaluated (`Tested.alone`)
 
 
-def terms_at(test: Tested, rows: slice, theta: Float[np.ndarray, " J"]) -> Terms:
-    """Of the responses of some subjects at their abilities; whatever is finite where they are missing."""
-    values, number = test.values[rows], test.values.shape[1]
+def terms_at(test: Tested, at: Int[np.ndarray, " n"], theta: Float[np.ndarray, " n"]) -> Terms:
+    """Of some responses at the abilities of their subjects."""
+    alone, values, trials = test.alone(at, theta), test.single.answers[at][None], test.trials[at][None]
     if isinstance(test.model, Binary):
-        return of_categories(values.astype(int), category_curves(test.model, test.items, theta))
-    found = Terms(*np.zeros((5, len(theta), number)))
-    for family, items in test.model.groups(number):
-        if not len(items):
+        return _flat(of_categories(values.astype(int), category_curves(alone.model, alone.items, ORIGIN)))
+    found = Terms(*np.zeros((5, len(at))))
+    for family, some in alone.model.groups(len(at)):
+        if not len(some):
             continue
-        own = test.items.take(items)
+        own = alone.items.take(some)
         if isinstance(family, BetaBinomial):
-            part = _of_agreeing_trials(values[:, items], test.observed[rows][:, items], theta, own, family)
+            part = _of_agreeing_trials(values[:, some], trials[:, some], ORIGIN, own, family)
         elif isinstance(family, Indicators):
-            alone = dataclasses.replace(test.model, families=(family,), of_items=(0,))
-            part = of_categories(values[:, items].astype(int), category_curves(alone, own, theta))
+            only = dataclasses.replace(test.model, families=(family,), of_items=(0,))
+            part = of_categories(values[:, some].astype(int), category_curves(only, own, ORIGIN))
         elif isinstance(family, Binomial):
-            part = _of_counts(values[:, items], test.observed[rows][:, items], theta, own, family)
+            part = _of_counts(values[:, some], trials[:, some], ORIGIN, own, family)
         else:
-            part = _of_shares(values[:, items], theta, own, family)
-        for leaf, found_of_items in zip(found, part, strict=True):
-            leaf[:, items] = found_of_items
+            part = _of_shares(values[:, some], ORIGIN, own, family)
+        for leaf, of_family in zip(found, _flat(part), strict=True):
+            leaf[some] = of_family
     return found
+
+
+def _flat(terms: Terms) -> Terms:
+    """Of one row."""
+    return Terms(*(leaf[0] for leaf in terms))
 
 
 def most_values(test: Tested) -> int:
     """The most responses that there could be to an item, or entries of a covariance of its statistics."""
-    trials = int(test.observed.max(initial=1.0)) + 1
+    trials = int(test.trials.max(initial=1.0)) + 1
     return max(trials, int(test.top.max()) + 1, OF_A_SHARE)
 
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irtjax.scale.posterior_terms import LEAST_VARIANCE, deviations_at, terms
+from irtjax.scale.posteriors import nodes_of
 from irtjax.scale.response_curves import worths
-from irtjax.scale.tested import Tested, informative, nodes_of, some_subjects
-from irtjax.types import Float, Shaped
+from irtjax.scale.tested import Tested, informative, own_parts
+from irtjax.types import Float, Int, Shaped
 
 RELATIVE = 1e-10  # of what parameters explain of a residual: below it they are the same parameter
 
@@ -54,19 +55,17 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
         test: items and responses.
         free: (I,) parameters of each item that were estimated from the responses.
     """
-    nodes = nodes_of(test)
-    num_subjects, num_items = test.values.shape
-    of_subjects, spread, gram = np.zeros((4, num_subjects)), np.zeros((2, num_items)), None
-    for part in terms(test, nodes):
-        seen = (test.observed[part.rows] > 0).astype(float)
-        leading = (part.square, part.variance, part.standardised, seen)
-        spread += np.stack([part.spread_of_square.sum(axis=0), part.spread_of_standardised.sum(axis=0)])
-        for k, term in enumerate(leading):
-            of_subjects[k, part.rows] = term.sum(axis=1)
-        columns = np.concatenate([np.stack(leading, axis=2), part.scores], axis=2).transpose(1, 2, 0)
-        added = columns @ columns.transpose(0, 2, 1)
-        gram = added if gram is None else gram + added
-    assert gram is not None
+    num_subjects, num_items = test.num_subjects, len(test.top)
+    of_subjects, spread, gram = np.zeros((4, num_subjects)), np.zeros((2, num_items)), np.zeros((num_items, 0, 0))
+    for part in terms(test, nodes_of(test)):
+        items, subjects = test.single.items[part.at], test.single.subjects[part.at] - part.rows.start
+        leading = (part.square, part.variance, part.standardised, np.ones(len(items)))
+        for total, term in zip(spread, (part.spread_of_square, part.spread_of_standardised), strict=True):
+            total += np.bincount(items, term, num_items)
+        for total, term in zip(of_subjects[:, part.rows], leading, strict=True):
+            total += np.bincount(subjects, term, len(total))
+        added = _products(items, np.stack([*leading, *part.scores]), num_items)
+        gram = added if not gram.size else gram + added
     square, variance, standardised, number = gram[:, :4, 3].T
     with np.errstate(invalid="ignore", divide="ignore"):
         infit, outfit = square / variance, standardised / number
@@ -80,6 +79,18 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
         nothing = np.full(num_subjects, np.nan)
         for_subjects = (of_subjects[0] / of_subjects[1], nothing, of_subjects[2] / of_subjects[3], nothing)
     return MeanSquares(infit, infit_t, outfit, outfit_t), MeanSquares(*for_subjects)
+
+
+def _products(
+    items: Int[np.ndarray, " n"], columns: Float[np.ndarray, "P n"], num_items: int
+) -> Float[np.ndarray, "I P P"]:
+    """Sums over the responses to each item of the products of columns."""
+    size = len(columns)
+    found = np.empty((num_items, size, size))
+    for a in range(size):
+        for b in range(a + 1):
+            found[:, a, b] = found[:, b, a] = np.bincount(items, columns[a] * columns[b], num_items)
+    return found
 
 
 def _left_of_residuals(
@@ -112,31 +123,30 @@ def at_abilities(test: Tested, theta: Float[np.ndarray, " J"]) -> tuple[MeanSqua
         test: items and responses.
         theta: abilities; subjects without a finite one do not count.
     """
-    of_items, of_subjects = np.zeros((6, len(test.top))), np.full((6, len(theta)), np.nan)
-    y, trials = worths(test), test.effective
-    for rows in some_subjects(test, test.values.shape[1] * (int(test.top.max()) + 1) ** 2):
-        known = np.isfinite(theta[rows])
-        mean, variance, fourth = _central_moments(test, np.where(known, theta[rows], 0.0))
-        n = trials[rows] * known[:, None]
-        variance, square = n * variance, (n * (y[rows] - mean)) ** 2
+    of_items, of_subjects = np.zeros((6, len(test.top))), np.zeros((6, len(theta)))
+    single, y, trials = test.single, worths(test), test.effective
+    of_answers = theta[single.subjects]
+    for at in own_parts(test, np.isfinite(of_answers), (int(test.top.max()) + 1) ** 2):
+        mean, variance, fourth = _central_moments(test.alone(at, of_answers[at]))
+        n = trials[at]
+        variance, square = n * variance, (n * (y[at] - mean)) ** 2
         fourth = fourth * n  # of categories, n is 1
-        seen = n > 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            terms = (square, variance, square / variance, fourth - variance**2, fourth / variance**2 - 1, 1.0 + 0 * n)
-        for k, term in enumerate(terms):
-            term = np.where(seen, term, 0.0)
-            of_items[k] += term.sum(axis=0)
-            of_subjects[k, rows] = term.sum(axis=1)
+        terms = (square, variance, square / variance, fourth - variance**2, fourth / variance**2 - 1, np.ones(len(n)))
+        for of_item, of_subject, term in zip(of_items, of_subjects, terms, strict=True):
+            of_item += np.bincount(single.items[at], term, len(of_item))
+            of_subject += np.bincount(single.subjects[at], term, len(of_subject))
     return _standardised(of_items), _standardised(of_subjects)
 
 
-def _central_moments(test: Tested, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, variance and fourth central moment (J, I) of responses; of counts and shares the last is NaN."""
-    found = deviations_at(test, theta)
+def _central_moments(
+    alone: Tested,
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Mean, variance and fourth central moment of responses; of counts and shares the last is NaN."""
+    found = deviations_at(alone, np.zeros(1))
     if found.of_categories is None:
-        return found.mean, found.variance, np.full(found.mean.shape, np.nan)
+        return found.mean[0], found.variance[0], np.full(len(found.mean[0]), np.nan)
     assert found.log_p is not None
-    return found.mean, found.variance, (np.exp(found.log_p) * found.of_categories**4).sum(axis=2)
+    return found.mean[0], found.variance[0], (np.exp(found.log_p) * found.of_categories**4).sum(axis=2)[0]
 
 
 def _standardised(sums: Float[np.ndarray, "6 N"]) -> MeanSquares:

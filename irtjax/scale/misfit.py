@@ -15,7 +15,8 @@ from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import on_scales
 from irtjax.scale.fit_statistics import item_fit, person_fit
 from irtjax.scale.person_fit import standardised_log_likelihoods
 from irtjax.scale.response_curves import category_curves
@@ -40,10 +41,12 @@ class Misfit(NamedTuple):
 def misfit(fit: Fit) -> Misfit:
     """Infit and outfit of items and subjects, and lz of subjects (`mean_squares`, `lz`).
 
-    Of items that are not right/wrong by `irtjax.scale.fit_statistics`; lz of those that all have categories.
+    Of items that are not right/wrong, and of single answers in one dimension, by `irtjax.scale.fit_statistics`; lz of
+    those that all have categories.
     """
-    if isinstance(fit.responses, ScaledResponses):
-        return _of_scaled(fit)
+    sparse = isinstance(fit.responses, SparseResponses) and fit.parameters.slope.shape[1] == 1
+    if on_scales(fit.responses) or sparse:
+        return _by_response(fit)
     values, population = fit.responses.read().values, fit.population
     of_items, of_subjects = mean_squares(fit.parameters, values, *population)
     if fit.parameters.slope.shape[1] == 1:
@@ -51,7 +54,7 @@ def misfit(fit: Fit) -> Misfit:
     return Misfit(of_items, of_subjects)
 
 
-def _of_scaled(fit: Fit) -> Misfit:
+def _by_response(fit: Fit) -> Misfit:
     of_items = item_fit(fit)[["infit", "outfit"]]
     of_subjects = person_fit(fit)[["infit", "outfit", "lz_star"]].rename(columns={"lz_star": "lz"})
     return Misfit(of_items, of_subjects if of_subjects["lz"].notna().any() else of_subjects.drop(columns="lz"))

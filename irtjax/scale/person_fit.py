@@ -23,21 +23,21 @@ class PersonFit(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What responses of J subjects to I items add to lz: l = log p(y | θ) and s = ∂ l / ∂θ, at their abilities.
+    """What responses add to lz: l = log p(y | θ) and s = ∂ l / ∂θ, at the abilities of their subjects; or sums.
 
     Attributes:
-        residual: (J, I) l - E l.
-        score: (J, I) s, whose expectation is 0.
-        variance: (J, I) Var l.
-        both: (J, I) Cov(l, s).
-        information: (J, I) Var s.
+        residual: l - E l.
+        score: s, whose expectation is 0.
+        variance: Var l.
+        both: Cov(l, s).
+        information: Var s.
     """
 
-    residual: Float[np.ndarray, "J I"]
-    score: Float[np.ndarray, "J I"]
-    variance: Float[np.ndarray, "J I"]
-    both: Float[np.ndarray, "J I"]
-    information: Float[np.ndarray, "J I"]
+    residual: Float[np.ndarray, "..."]
+    score: Float[np.ndarray, "..."]
+    variance: Float[np.ndarray, "..."]
+    both: Float[np.ndarray, "..."]
+    information: Float[np.ndarray, "..."]
 
 
 def of_categories(values: Int[np.ndarray, "J I"], at: CategoryCurves) -> Terms:
@@ -49,7 +49,18 @@ def of_categories(values: Int[np.ndarray, "J I"], at: CategoryCurves) -> Terms:
     return Terms(*of_chosen, *((p * part).sum(axis=2) for part in (centred**2, centred * score, score**2)))
 
 
-def standardised_log_likelihoods(values: Shaped[np.ndarray, "J I"], terms: Terms | CategoryCurves) -> PersonFit:
+def standardised_log_likelihoods(values: Shaped[np.ndarray, "J I"], curves: CategoryCurves) -> PersonFit:
+    """As `standardised`, of all responses to items that have categories.
+
+    Args:
+        values: categories, negative where missing.
+        curves: of the items at the ability of each subject.
+    """
+    seen = values >= 0
+    return standardised(Terms(*(np.where(seen, part, 0.0).sum(axis=1) for part in of_categories(values, curves))))
+
+
+def standardised(sums: Terms) -> PersonFit:
     """The statistics lz (Drasgow, Levine and Williams 1985) and lz* (Snijders 2001; of categories Sinharay 2016).
 
         lz = Σ_i (l_i - E l_i) / sqrt(Σ_i Var l_i),     l_i = log p_i(y_i | θ)
@@ -64,13 +75,9 @@ def standardised_log_likelihoods(values: Shaped[np.ndarray, "J I"], terms: Terms
     Under the model lz* is about standard normal.
 
     Args:
-        values: responses, negative where missing.
-        terms: of the responses; or the curves of items that all have categories.
+        sums: (J,) over the responses of each subject.
     """
-    if isinstance(terms, CategoryCurves):
-        terms = of_categories(values, terms)
-    seen = values >= 0
-    residual, slope, variance, both, information = (np.where(seen, part, 0.0).sum(axis=1) for part in terms)
+    residual, slope, variance, both, information = sums
     with np.errstate(invalid="ignore", divide="ignore"):
         c = both / information
         spread, of_star = np.sqrt(variance), np.sqrt(np.maximum(variance - c * both, 0.0))

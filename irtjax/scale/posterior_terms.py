@@ -6,6 +6,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from irtjax.scale.answer_means import AnswerMeans
+from irtjax.scale.posteriors import Nodes, posteriors
 from irtjax.scale.response_curves import (
     category_curves,
     parameter_derivatives,
@@ -13,7 +15,7 @@ from irtjax.scale.response_curves import (
     worth_curves,
     worths,
 )
-from irtjax.scale.tested import Nodes, Tested, posteriors
+from irtjax.scale.tested import Tested
 from irtjax.types import Float, Shaped
 
 LEAST_VARIANCE = 1e-300
@@ -21,26 +23,28 @@ LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior i
 
 
 class Terms(NamedTuple):
-    """Of some subjects: squared residuals, their variances, standardised squares, 0 where a response is missing.
+    """Of the responses of some subjects: squared residuals, their variances, standardised squares.
 
     Attributes:
         rows: the subjects.
-        square: (J, I) E[(y - E)² n²] over the posterior.
-        variance: (J, I) E[n V].
-        standardised: (J, I) E[(y - E)² n / V].
-        spread_of_square: (J, I) what the square of `square` - `variance` is expected to be, given the subject's other
+        at: their responses.
+        square: (n,) E[(y - E)² n²] over the posterior.
+        variance: (n,) E[n V].
+        standardised: (n,) E[(y - E)² n / V].
+        spread_of_square: (n,) what the square of `square` - `variance` is expected to be, given the subject's other
             responses; the square itself where responses are not all categories.
-        spread_of_standardised: (J, I) the same of `standardised` - 1.
-        scores: (J, I, P) derivatives of the subject's log-likelihood by the parameters of the item.
+        spread_of_standardised: (n,) the same of `standardised` - 1.
+        scores: (P, n) derivatives of the subject's log-likelihood by the parameters of the item.
     """
 
     rows: slice
-    square: Float[np.ndarray, "J I"]
-    variance: Float[np.ndarray, "J I"]
-    standardised: Float[np.ndarray, "J I"]
-    spread_of_square: Float[np.ndarray, "J I"]
-    spread_of_standardised: Float[np.ndarray, "J I"]
-    scores: Float[np.ndarray, "J I P"]
+    at: slice
+    square: Float[np.ndarray, " n"]
+    variance: Float[np.ndarray, " n"]
+    standardised: Float[np.ndarray, " n"]
+    spread_of_square: Float[np.ndarray, " n"]
+    spread_of_standardised: Float[np.ndarray, " n"]
+    scores: Float[np.ndarray, "P n"]
 
 
 class Deviations(NamedTuple):
@@ -61,41 +65,39 @@ class Deviations(NamedTuple):
 
 def terms(test: Tested, nodes: Nodes) -> Iterator[Terms]:
     """Terms of all subjects, some at a time."""
-    at, y = deviations_at(test, nodes.theta), worths(test)
+    at, y, effective = deviations_at(test, nodes.theta), worths(test), test.effective
     derivatives = parameter_derivatives(test.model, test.items, nodes.theta)
     with jax.enable_x64(True):
         mean = np.asarray(test.model.moments(test.items, nodes.theta[:, None], asymptotes=True).mean)
     means = [(mean * by).reshape(len(mean), len(test.top), -1).sum(axis=2) for by in derivatives]
-    shape, place, effective = (len(test.top), -1), places(test), test.effective
-    for rows, weights in posteriors(test, nodes):
-        n, times = effective[rows], test.times[rows]
+    for rows, own, weights in posteriors(test, nodes):
+        of = AnswerMeans(weights, test.single.subjects[own] - rows.start, test.single.items[own])
         if at.of_categories is None:
-            own = _of_numbers(at, weights, y[rows], n)
+            found = _of_numbers(at, of, y[own], effective[own])
         else:
-            own = _of_categories(at, weights, place[rows])
-        statistics = np.asarray(test.model.statistics(test.codes[rows]))
-        scores = [
-            (statistics * (weights @ by)).reshape(len(n), *shape).sum(axis=2) - times * (weights @ mean)
-            for by, mean in zip(derivatives, means, strict=True)
-        ]
-        square, variance, standardised, of_square, of_standardised = np.where(times > 0, own, 0.0)
-        of_parameters = np.where(times[:, :, None] > 0, np.stack(scores, axis=2), 0.0)
-        yield Terms(rows, square, variance, standardised, of_square, of_standardised, of_parameters)
+            found = _of_categories(at, of, test.single.answers[own])
+        scores = -test.times[own] * np.stack(of.of(means))
+        statistics = np.asarray(test.model.take(of.items).statistics(test.codes[own][None])).reshape(len(of.items), -1)
+        for s, statistic in enumerate(statistics.T):
+            there = statistic != 0
+            tables = [by.reshape(*mean.shape[:1], len(test.top), -1)[:, :, s] for by in derivatives]
+            scores[:, there] += statistic[there] * np.stack(of.of(tables, there))
+        square, variance, standardised, of_square, of_standardised = found
+        yield Terms(rows, own, square, variance, standardised, of_square, of_standardised, scores)
 
 
 def _of_numbers(
-    at: Deviations, weights: Float[np.ndarray, "J Q"], y: Float[np.ndarray, "J I"], n: Float[np.ndarray, "J I"]
-) -> Float[np.ndarray, "5 J I"]:
+    at: Deviations, of: AnswerMeans, y: Float[np.ndarray, " n"], n: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "5 n"]:
     """The terms of counts and shares."""
-    one, first, second = (weights @ (at.mean**k / at.variance) for k in range(3))
-    square = n * n * (y**2 - 2 * y * (weights @ at.mean) + weights @ at.mean**2)
-    variance, standardised = n * (weights @ at.variance), n * (y**2 * one - 2 * y * first + second)
+    one, first, second = of.of([at.mean**k / at.variance for k in range(3)])
+    mean, of_squares, spread = of.of([at.mean, at.mean**2, at.variance])
+    square = n * n * (y**2 - 2 * y * mean + of_squares)
+    variance, standardised = n * spread, n * (y**2 * one - 2 * y * first + second)
     return np.stack([square, variance, standardised, (square - variance) ** 2, (standardised - 1) ** 2])
 
 
-def _of_categories(
-    at: Deviations, weights: Float[np.ndarray, "J Q"], place: Shaped[np.ndarray, "J I"]
-) -> Float[np.ndarray, "5 J I"]:
+def _of_categories(at: Deviations, of: AnswerMeans, place: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, "5 n"]:
     """The terms of categories.
 
     Given the other responses of a subject category c has the chance E[P_c / P_y] / E[1 / P_y], and with it the residual
@@ -103,33 +105,28 @@ def _of_categories(
     """
     assert at.of_categories is not None
     assert at.log_p is not None
-    found = np.zeros((5, *place.shape))
-    found[1] = weights @ at.variance
+    found = np.zeros((5, len(place)))
+    (found[1],) = of.of([at.variance])
     squares = at.of_categories**2
     ratios = squares / at.variance[:, :, None]
     for y in range(squares.shape[2]):
         chosen = place == y
         if not chosen.any():
             continue
-        chance, of_square, of_standardised = np.zeros((3, *place.shape))
+        chance, of_square, of_standardised = np.zeros((3, int(chosen.sum())))
         for c in range(squares.shape[2]):
             with np.errstate(invalid="ignore"):  # of categories that an item has not
                 ratio = np.exp(np.minimum(at.log_p[:, :, c] - at.log_p[:, :, y], LARGEST_RATIO))
             odds = np.where(np.isfinite(at.log_p[:, :, y]), ratio, 0.0)
-            likely = weights @ odds
+            tables = [odds, odds * (squares[:, :, c] - at.variance), odds * (ratios[:, :, c] - 1)]
+            likely, square, standardised = of.of(tables, chosen)
             chance += likely
             likely = np.maximum(likely, LEAST_VARIANCE)
-            of_square += (weights @ (odds * (squares[:, :, c] - at.variance))) ** 2 / likely
-            of_standardised += (weights @ (odds * (ratios[:, :, c] - 1))) ** 2 / likely
+            of_square += square**2 / likely
+            of_standardised += standardised**2 / likely
         chance = np.maximum(chance, LEAST_VARIANCE)
-        of_response = (
-            weights @ squares[:, :, y],
-            weights @ ratios[:, :, y],
-            of_square / chance,
-            of_standardised / chance,
-        )
-        for k, term in zip((0, 2, 3, 4), of_response, strict=True):
-            found[k] = np.where(chosen, term, found[k])
+        found[0, chosen], found[2, chosen] = of.of([squares[:, :, y], ratios[:, :, y]], chosen)
+        found[3, chosen], found[4, chosen] = of_square / chance, of_standardised / chance
     return found
 
 
@@ -144,8 +141,3 @@ def deviations_at(test: Tested, theta: Float[np.ndarray, " Q"]) -> Deviations:
     deviation = np.einsum("qil,ikl->qik", p, value[:, :, None] - value[:, None, :], optimize=True)
     variance = np.maximum((p * deviation**2).sum(axis=2), LEAST_VARIANCE)
     return Deviations((p * value[None]).sum(axis=2), variance, deviation, curves.log_p)
-
-
-def places(test: Tested) -> Shaped[np.ndarray, "J I"]:
-    """Categories as integers, -1 where there is none."""
-    return np.where(test.observed > 0, test.values, -1).astype(int) if test.categorical else test.values

@@ -10,6 +10,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, completed, proportion_correct
 from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.values import whole
 from irtjax.scale import dimensionality, elimination, guessing, rotation
 from irtjax.scale.dimensionality import Factors, ParallelAnalysis
 from irtjax.scale.elimination import LEAST_ITEMS, Rules, Scale, TooFewItems
@@ -120,6 +121,7 @@ def build_scale(
     Raises:
         InputError: missing answers that the options do not allow, or too few items.
     """
+    responses = whole(responses)
     if options.by_design:
         responses = responses.with_responses()
     usable, removals = usable_items(responses, options)
@@ -187,6 +189,7 @@ def usable_items(responses: Any, options: ScaleOptions) -> tuple[Any, pd.DataFra
         InputError: missing answers that the options do not allow, too few items, or an id in `options.expert` that is
             not among the responses.
     """
+    responses = whole(responses)
     if options.by_design:
         responses = responses.with_responses()
         require_design(responses)

@@ -3,21 +3,19 @@
 import numpy as np
 from scipy.stats import norm
 
-from irtjax.types import Float, Int
+from irtjax.types import Float, Shaped
 
 ROUNDS = 60  # of the search for the saddlepoint
 SETTLED = 1e-9  # of the standard deviation
 NEAR = 1e-3  # standard deviations from the mean, where the formula divides 0 by 0
-ENTRIES = 2**22  # probabilities at a time
 
 
 def product_p_values(
-    p: Float[np.ndarray, "J I"],
-    seen: Float[np.ndarray, "J I"],
-    first: Int[np.ndarray, " P"],
-    second: Int[np.ndarray, " P"],
-    total: Float[np.ndarray, " P"],
-) -> Float[np.ndarray, " P"]:
+    one: Float[np.ndarray, "J N"],
+    other: Float[np.ndarray, "J N"],
+    seen: Shaped[np.ndarray, "J N"],
+    total: Float[np.ndarray, " N"],
+) -> Float[np.ndarray, " N"]:
     """Two-sided p-values of Σ_j (y_ji - p_ji)(y_jk - p_jk), of right and wrong answers, by saddlepoint approximation.
 
     With K the cumulant generating function of the sum and K'(t) = x the point x, w = sign(t) √(2 (t x - K(t))) and
@@ -26,26 +24,11 @@ def product_p_values(
     orders of magnitude.
 
     Args:
-        p: probabilities of right answers.
-        seen: 1 where there is an answer, else 0.
-        first: items i of the pairs.
-        second: items k.
+        one: probabilities of right answers to item i of each of N pairs.
+        other: to item k.
+        seen: 1 where there are both answers, else 0.
         total: the sums.
     """
-    result = np.empty(len(first))
-    size = max(1, ENTRIES // (4 * len(p)))
-    for start in range(0, len(first), size):
-        part = slice(start, start + size)
-        result[part] = _tails(
-            p[:, first[part]], p[:, second[part]], (seen[:, first[part]] * seen[:, second[part]]), total[part]
-        )
-    return result
-
-
-def _tails(
-    one: Float[np.ndarray, "J N"], other: Float[np.ndarray, "J N"], seen: Float[np.ndarray, "J N"], total: np.ndarray
-) -> Float[np.ndarray, " N"]:
-    """As `product_p_values`, of some pairs."""
     value = np.stack([(1 - one) * (1 - other), -(1 - one) * other, -one * (1 - other), one * other])
     weight = np.stack([one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)])
     value, weight = value * seen, weight  # an answer that is missing adds 0

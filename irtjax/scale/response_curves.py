@@ -96,14 +96,12 @@ def worth(test: Tested) -> Float[np.ndarray, "I C"]:
     return found
 
 
-def worths(test: Tested) -> Float[np.ndarray, "J I"]:
-    """What each response is worth: of counts the share of successes; 0 where it is missing."""
-    found = np.where(test.observed > 0, test.values, 0.0) / np.maximum(test.observed, 1.0)
-    of_categories = worth(test)
-    for i in _with_categories(test):
-        found[:, i] = np.where(
-            test.observed[:, i] > 0, of_categories[i, np.maximum(test.values[:, i], 0).astype(int)], 0
-        )
+def worths(test: Tested) -> Float[np.ndarray, " N"]:
+    """What each response is worth: of counts the share of successes."""
+    items, answers = test.single.items, test.single.answers
+    found = answers / test.trials
+    graded = np.flatnonzero(test.graded[items])
+    found[graded] = worth(test)[items[graded], answers[graded].astype(int)]
     return found
 
 
@@ -147,9 +145,3 @@ def _of_family(family: Any, at: Coordinates, of_categories: np.ndarray) -> tuple
     some, all_of_it = expit(at.x - cut[None]), expit(at.x - (cut + np.exp(at.others[:, LOG_GAP]))[None])
     mean = all_of_it + (some - all_of_it) * mu
     return mean, all_of_it + (some - all_of_it) * square - mean**2
-
-
-def _with_categories(test: Tested) -> list[int]:
-    if test.known is None:
-        return list(range(len(test.top)))
-    return [i for i, scale in enumerate(test.known.scales) if scale.labels is not None]

@@ -27,11 +27,12 @@ def highest_sums(test: Tested) -> Int[np.ndarray, " I"] | None:
     for family, items in test.model.groups(len(top)):
         if isinstance(family, Indicators) and not isinstance(family, BetaBinomial):
             continue
-        seen = test.observed[:, items]
-        most = seen.max(axis=0)
-        if not isinstance(family, Binomial | BetaBinomial) or ((seen > 0) & (seen != most)).any():
+        most = np.zeros(len(top))
+        np.maximum.at(most, test.single.items, test.trials)
+        own = np.isin(test.single.items, items)
+        if not isinstance(family, Binomial | BetaBinomial) or (test.trials != most[test.single.items])[own].any():
             return None
-        top[items] = most
+        top[items] = most[items]
     return top if top.sum() <= MOST else None
 
 

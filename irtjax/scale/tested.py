@@ -15,18 +15,15 @@ from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.coded_counts import effective_trials
-from irtjax.kernels.ability_nodes import line_nodes
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
-from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
-from irtjax.responses.values import on_scales, whole
+from irtjax.responses.values import in_memory, on_scales, whole
 from irtjax.scale.forms import FEWEST
 from irtjax.scoring.abilities import matching
 from irtjax.scoring.family_items import KnownItems, ready
-from irtjax.scoring.family_nodes import family_nodes
-from irtjax.scoring.family_scores import AT_ENDS, FARTHEST_END, NEAREST_END, rescaled
 from irtjax.types import Bool, Float, Int, Shaped
 
 FEWEST_OTHER = 10
@@ -34,42 +31,58 @@ ENTRIES = 2**24  # of arrays of subjects by nodes, or by items, at a time
 
 
 class Tested(NamedTuple):
-    """Responses of J subjects to I items of a fit.
+    """Responses of J subjects to I items of a fit, N of them, one by one: subject by subject, items in their order.
 
     Attributes:
         fit: of the items.
-        responses: as they were given, to items in the order of the parameters; gives the ids.
-        values: (J, I) number of the category; successes; or the share. -1 where it is missing.
-        observed: (J, I) trials of each response, 1 without trials, 0 where it is missing.
+        responses: as they were given, to items in the order of the parameters.
+        single: the same one by one: number of the category; successes; or the share.
+        trials: (N,) of each response, 1 without trials.
         model: of the items, `Families` or `BINARY`.
         items: parameters.
         known: the items where they are not right/wrong.
         top: (I,) the highest category.
+        graded: (I,) which items have categories, right and wrong among them.
         population: mean and standard deviation.
         places: (I,) of the items in the fit.
         fitted: whether the fit is of these responses. Else nothing was estimated from them.
-        codes: (J, I) responses as the model has them: `values`, or categories (n, k) of the beta-binomial.
-        times: (J, I) how often the model has A for each: its trials, 1 of a category, 0 where it is missing.
+        codes: (N,) responses as the model has them, or categories (n, k) of the beta-binomial.
+        times: (N,) how often the model has A for each: its trials, 1 of a category.
     """
 
     fit: Fit
     responses: Any
-    values: Shaped[np.ndarray, "J I"]
-    observed: Float[np.ndarray, "J I"]
+    single: SparseResponses
+    trials: Float[np.ndarray, " N"]
     model: Any
     items: Any
     known: KnownItems | None
     top: Int[np.ndarray, " I"]
+    graded: Bool[np.ndarray, " I"]
     population: Population
     places: Int[np.ndarray, " I"]
     fitted: bool
-    codes: Shaped[np.ndarray, "J I"]
-    times: Float[np.ndarray, "J I"]
+    codes: Shaped[np.ndarray, " N"]
+    times: Float[np.ndarray, " N"]
+
+    @property
+    def num_subjects(self) -> int:
+        """J."""
+        return self.single.num_subjects
+
+    @property
+    def values(self) -> Shaped[np.ndarray, "J I"]:
+        """Responses as a matrix, -1 where missing.
+
+        Raises:
+            InputError: single ones have too many cells for that.
+        """
+        return np.asarray(whole(self.responses).values)
 
     @property
     def categorical(self) -> bool:
         """Whether all items have categories, right and wrong among them."""
-        return self.known is None or all(scale.labels is not None for scale in self.known.scales)
+        return bool(self.graded.all())
 
     @property
     def right_wrong(self) -> bool:
@@ -77,11 +90,23 @@ class Tested(NamedTuple):
         return self.categorical and bool((self.top == 1).all())
 
     @property
-    def effective(self) -> Float[np.ndarray, "J I"]:
-        """Trials of each response, where they agree as many independent ones as vary as much; 0 where it is missing."""
+    def effective(self) -> Float[np.ndarray, " N"]:
+        """Trials of each response, where they agree as many independent ones as vary as much."""
         if self.known is None:
-            return self.observed
-        return effective_trials(self.model, self.items.others, self.observed)
+            return self.trials
+        return effective_trials(self.model.take(self.single.items), self.items.others[self.single.items], self.trials)
+
+    def alone(self, at: Int[np.ndarray, " n"], theta: Float[np.ndarray, " n"]) -> "Tested":
+        """A test with an item for each of some responses: its own, whose ability 0 is that of the response's subject.
+
+        Args:
+            at: which responses.
+            theta: the ability of the subject of each.
+        """
+        own = self.single.items[at]
+        items = self.items.take(own)
+        items = items._replace(intercept=items.intercept + items.slope[:, 0] * theta)
+        return self._replace(model=self.model.take(own), items=items, top=self.top[own], graded=self.graded[own])
 
     def require_categories(self, what: str) -> None:
         """Refuses counts and shares.
@@ -89,8 +114,8 @@ class Tested(NamedTuple):
         Raises:
             InputError: names the first such item.
         """
-        if self.known is not None and not self.categorical:
-            item = next(i for i, scale in enumerate(self.known.scales) if scale.labels is None)
+        if not self.categorical:
+            item = int(np.argmin(self.graded))
             raise InputError(
                 f"{what} is of items with categories, and item {str(self.responses.item_ids[item])!r} has counts or "
                 "shares"
@@ -115,38 +140,44 @@ def of_fit(fit: Any, responses: Any = None, columns: Any = None) -> Tested:
         raise InputError(f"the fit has {dims} dimensions: fit of items and subjects is of one dimension")
     _require_one_population(found)
     responses = found.responses if responses is None else responses
-    responses = whole(responses) if isinstance(responses, SparseResponses | StoredResponses) else responses
-    given = matching(found, responses, None, columns)
-    values, observed = _values_and_trials(given.responses)
-    top = np.ones(values.shape[1], int) if given.known is None else np.asarray(given.known.parameters.top)
+    given = matching(found, in_memory(responses), None, columns)
+    single = one_by_one(given.responses)
     items = jax.tree.map(lambda leaf: np.asarray(leaf, float), given.parameters)
+    num_items = single.num_items
     model: Any = BINARY
-    codes, times = values, observed
+    top, graded = np.ones(num_items, int), np.ones(num_items, bool)
+    trials = np.ones(single.num_answers) if single.trials is None else single.trials.astype(float)
+    codes, times = single.answers, trials
     if given.known is not None:
-        coded, known = ready(given.responses, given.known)
+        coded, known = ready(single, given.known)
         model, items = known.model, items._replace(top=np.asarray(known.parameters.top))
-        codes, times = _values_and_trials(coded)
+        top = np.asarray(given.known.parameters.top)
+        graded = np.array([scale.labels is not None for scale in given.known.scales])
+        assert isinstance(coded, SparseResponses)
+        codes = np.asarray(coded.answers)
+        times = np.ones(len(codes)) if coded.trials is None else coded.trials.astype(float)
     places = pd.Index(found.responses.item_ids.astype(str)).get_indexer(given.responses.item_ids.astype(str))
     return Tested(
         fit=found,
         responses=given.responses,
-        values=values,
-        observed=observed,
+        single=single,
+        trials=trials,
         model=model,
         items=items,
         known=given.known,
         top=top,
+        graded=graded,
         population=Population(*(float(np.squeeze(x)) for x in given.population)),
         places=places,
-        fitted=_is_fitted(found, given.responses, values, places),
+        fitted=_is_fitted(found, responses, single, places),
         codes=codes,
         times=times,
     )
 
 
-def _values_and_trials(responses: Any) -> tuple[Shaped[np.ndarray, "J I"], Float[np.ndarray, "J I"]]:
-    values, trials = np.asarray(responses.values[:, :]), getattr(responses, "trials", None)
-    return values, np.where(values >= 0, 1.0 if trials is None else trials, 0.0)
+def one_by_one(responses: Any) -> SparseResponses:
+    """Responses of a matrix one by one; those that are already, as they are."""
+    return responses if isinstance(responses, SparseResponses) else of_matrix(responses)
 
 
 def _require_one_population(fit: Fit) -> None:
@@ -171,14 +202,17 @@ def fit_in(fit: Any) -> Fit:
     raise InputError(f"{fit if isinstance(fit, str) else type(fit).__name__}: expected a fit, or the folder of one")
 
 
-def _is_fitted(fit: Fit, responses: Any, values: np.ndarray, places: np.ndarray) -> bool:
+def _is_fitted(fit: Fit, given: Any, single: SparseResponses, places: np.ndarray) -> bool:
     """Whether these are the responses that were fitted, or those to some of the items: parameters followed them."""
     own = fit.responses
-    if not np.array_equal(own.subject_ids.astype(str), responses.subject_ids.astype(str)):
+    if given is own:
+        return True
+    if not np.array_equal(own.subject_ids.astype(str), single.subject_ids.astype(str)):
         return False
     if isinstance(own, StoredResponses):
         return True
-    return np.array_equal(np.asarray(whole(own).values)[:, places], values)
+    fitted = one_by_one(own).choose_items(places)
+    return all(np.array_equal(getattr(fitted, name), getattr(single, name)) for name in ("starts", "items", "answers"))
 
 
 def specification_of(test: Tested) -> Specification:
@@ -216,52 +250,23 @@ def informative(test: Tested) -> Bool[np.ndarray, " I"]:
 
     With fewer a single subject decides, and no statistic of the item has a known distribution.
     """
-    found = []
-    for values, seen in zip(test.values.T, test.observed.T > 0, strict=True):
-        counts = np.unique(values[seen], return_counts=True)[1]
-        found.append(seen.sum() >= FEWEST and seen.sum() - counts.max(initial=0) >= FEWEST_OTHER)
-    return np.array(found)
+    single, number = test.single, len(test.top)
+    kinds, codes = np.unique(single.answers, return_inverse=True)
+    cells, counts = np.unique(single.items.astype(np.int64) * len(kinds) + codes, return_counts=True)
+    commonest = np.zeros(number, int)
+    np.maximum.at(commonest, cells // max(len(kinds), 1), counts)
+    answered = np.bincount(single.items, minlength=number)
+    return (answered >= FEWEST) & (answered - commonest >= FEWEST_OTHER)
 
 
-class Nodes(NamedTuple):
-    """Q abilities that stand for the population, in logits, and the logarithms of their weights."""
+def own_parts(test: Tested, chosen: Bool[np.ndarray, " N"], entries: int) -> Iterator[Int[np.ndarray, " n"]]:
+    """Some of the responses, in parts that are each evaluated at once (`Tested.alone`).
 
-    theta: Float[np.ndarray, " Q"]
-    log_weights: Float[np.ndarray, " Q"]
-
-
-def nodes_of(test: Tested) -> Nodes:
-    """Nodes that resolve the posterior of every subject."""
-    mean, sd = (float(x) for x in test.population)
-    number = int((test.observed > 0).sum(axis=1).max(initial=1))
-    if test.known is None:
-        line = line_nodes(test.items, number, mean, sd)
-        return Nodes(np.asarray(line.nodes), np.asarray(line.log_weights))
-    end = NEAREST_END
-    with jax.enable_x64(True):
-        centre, unit, items = rescaled(test.known._replace(parameters=test.items), test.population, in_population=True)
-        while True:
-            line = family_nodes(test.model, items, test.times.max(axis=0), number, end)
-            nodes = Nodes(centre + unit * np.asarray(line.nodes), np.asarray(line.log_weights))
-            ends = max(weights[:, [0, -1]].max() for _, weights in posteriors(test, nodes))
-            if ends <= AT_ENDS or 2 * end > FARTHEST_END:
-                return nodes
-            end *= 2  # responses say that someone is there
-
-
-def posteriors(test: Tested, nodes: Nodes) -> Iterator[tuple[slice, Float[np.ndarray, "J Q"]]]:
-    """Some subjects at a time, as a slice, and their posteriors (J, Q) as weights of the nodes."""
-    natural = test.model.natural(test.items, nodes.theta[:, None], asymptotes=True)
-    eta, log_normalizer = (np.asarray(leaf).T for leaf in natural)
-    for rows in some_subjects(test, max(len(nodes.theta), len(eta))):
-        statistics = np.asarray(test.model.statistics(test.codes[rows]))
-        height = statistics @ eta - test.times[rows] @ log_normalizer + nodes.log_weights[None, :]
-        weights = np.exp(height - height.max(axis=1, keepdims=True))
-        yield rows, weights / weights.sum(axis=1, keepdims=True)
-
-
-def some_subjects(test: Tested, entries: int) -> Iterator[slice]:
-    """Slices of subjects, each with so many entries that all fit into memory."""
-    size = max(1, ENTRIES // max(entries, 1))
-    for first in range(0, len(test.values), size):
-        yield slice(first, first + size)
+    Args:
+        test: of all responses.
+        chosen: which ones.
+        entries: numbers that a response takes.
+    """
+    at, size = np.flatnonzero(chosen), max(1, ENTRIES // (4 * entries))
+    for first in range(0, len(at), size):
+        yield at[first : first + size]

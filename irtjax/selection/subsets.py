@@ -14,7 +14,7 @@ from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import Group, Progress, train_groups
 from irtjax.training.loop import Plan
 from irtjax.training.pool import Finished, Job
-from irtjax.training.pool_size import choose_slots
+from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import AnyArray, Float, Int
 
@@ -115,6 +115,7 @@ def train_on_subsets(
     own_mesh = default_mesh(len(sizes), mesh)
     data = to_device(task, own_mesh)
     whole = subset_job(task, recipe, data, orders, sizes, seeds, own_mesh)
+    whole = dataclasses.replace(whole, shrinks=not is_short(recipe, whole.steps))
 
     def job(networks: np.ndarray) -> Job:
         rows = jax.tree.map(lambda column: column[networks], whole.rows)

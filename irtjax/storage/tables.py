@@ -61,7 +61,7 @@ def read_table(path: str | Path, ids: str | int | None = None, *, text: bool = F
     columns = zip(*rows.cells, strict=True) if rows.cells else repeat(())
     return pd.DataFrame(
         {
-            column: pd.Series(cells, dtype=str) if column == name else _typed(cells, text)
+            column: pd.Series(cells, dtype=str) if column == name else typed(cells, text)
             for column, cells in zip(rows.header, columns, strict=False)
         }
     )
@@ -112,7 +112,7 @@ def require_ids(lines: Sequence[int], ids: Sequence[str], name: str) -> None:
         seen[cell] = line
 
 
-def _typed(cells: tuple[str, ...], text: bool) -> pd.Series:
+def typed(cells: Sequence[str], text: bool = False) -> pd.Series:
     """A column of numbers if all cells are and it need not be text; missing where cells are empty."""
     filled = pd.Series([None if cell in EMPTY else cell for cell in cells], dtype=object)
     if not text:

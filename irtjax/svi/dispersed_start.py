@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit, logit
 
+from irtjax.responses.scaled import Answered
 from irtjax.svi.family_model import ModelOfItems
 from irtjax.svi.family_start import Begun, of_others
 from irtjax.svi.guide import Normal, Start
@@ -27,11 +28,14 @@ def dispersed(begun: Begun, name: str, hierarchical: bool) -> Begun:
     model, responses = ModelOfItems(name, 1, 1), begun.responses
     sites = {site: Normal(*(np.asarray(leaf, float) for leaf in normal)) for site, normal in begun.start.sites.items()}
     slope, pivots = np.exp(sites["discrimination"].loc), np.asarray(begun.start.pivots, float)
-    x = sites["ability"].loc[:, None] * slope + sites["intercept"].loc - slope * pivots
-    rho, number = _correlations(begun, expit(x))
+    answered = responses.answered()
+    assert answered.trials is not None
+    x = sites["ability"].loc[answered.subjects] * slope[answered.items]
+    x += (sites["intercept"].loc - slope * pivots)[answered.items]
+    rho, number = _correlations(answered, expit(x), responses.num_items)
     others, free = -logit(rho)[:, None], np.ones((responses.num_items, 1), bool)
     found = of_others(others, number[:, None] / 4, free, model, hierarchical)
-    spread = np.sqrt(1 + (np.mean(np.asarray(responses.trials)[responses.observed]) - 1) * rho.mean())
+    spread = np.sqrt(1 + (np.mean(answered.trials) - 1) * rho.mean())
     for site in ("ability", "discrimination", "intercept"):
         sites[site] = sites[site]._replace(scale=sites[site].scale * spread)
     sites |= {site: Normal(*(np.asarray(leaf) for leaf in normal)) for site, normal in found.items()}
@@ -40,12 +44,13 @@ def dispersed(begun: Begun, name: str, hierarchical: bool) -> Begun:
     return Begun(responses, model, cells, Start(in_float32, begun.start.pivots))
 
 
-def _correlations(begun: Begun, p: Float[np.ndarray, "J I"]) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
+def _correlations(
+    answered: Answered, p: Float[np.ndarray, " N"], num_items: int
+) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
     """Of two trials of a response to each item, and numbers of responses."""
-    there = begun.responses.observed
-    k, n = (np.where(there, np.asarray(leaf), 0.0) for leaf in (begun.responses.values, begun.responses.trials))
+    k, n = np.asarray(answered.values, float), np.asarray(answered.trials, float)
     of_one = n * p * (1 - p)
-    more = ((k - n * p) ** 2 - of_one).sum(axis=0)
-    of_pairs = (of_one * np.maximum(n - 1, 0)).sum(axis=0)
+    more = np.bincount(answered.items, (k - n * p) ** 2 - of_one, num_items)
+    of_pairs = np.bincount(answered.items, of_one * np.maximum(n - 1, 0), num_items)
     rho = np.divide(more, of_pairs, out=np.full(len(more), LEAST), where=of_pairs > 0)
-    return np.clip(rho, LEAST, MOST), there.sum(axis=0).astype(float)
+    return np.clip(rho, LEAST, MOST), np.bincount(answered.items, minlength=num_items).astype(float)

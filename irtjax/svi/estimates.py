@@ -132,7 +132,7 @@ def _log_likelihood_at(settings: Settings, point: tuple[np.ndarray, ...], values
     if isinstance(values, Dealt):
         theta, slope, b = point
         items = slope.astype(np.float32), b.astype(np.float32)
-        return sum(float(found) for found, _ in over_blocks(_of_answers, theta, items, values))
+        return sum(float(found) for found, _ in over_blocks(_of_answers, theta, items, values, settings.mesh))
     sizes, places = (settings.subjects, settings.items, settings.items), (BY_SUBJECT, BY_ITEM, BY_ITEM)
     placed = [
         place(np.pad(x.astype(np.float32), (0, size.padded - size.number)), settings.mesh, where)
@@ -161,4 +161,4 @@ def _log_likelihood(settings: Settings, theta: AnyArray, slope: AnyArray, b: Any
     return log_likelihood_2pl(theta, slope, b, values, settings.mesh)
 
 
-_of_answers = jax.jit(answers.log_likelihood_2pl)
+_of_answers = jax.jit(answers.log_likelihood_2pl, static_argnames="mesh")

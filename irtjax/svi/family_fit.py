@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.result import Fit
@@ -18,17 +19,21 @@ from irtjax.item_models.binomial import BINOMIAL
 from irtjax.item_models.listing import columns
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.kernels.one_pass_answers import ScaledAnswers
+from irtjax.kernels.sharding import along_subjects
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
+from irtjax.svi.answers import Dealt, over_blocks
 from irtjax.svi.choice import best_run
 from irtjax.svi.dispersed_start import dispersed
 from irtjax.svi.engine import Task, Variational
 from irtjax.svi.family_model import PRIORS, ModelOfItems
 from irtjax.svi.family_start import Begun, begin
-from irtjax.svi.fit import check_settings, search_of
+from irtjax.svi.fit import check_answers, check_settings, search_of
 from irtjax.svi.guide import Normal, relative
-from irtjax.svi.model import Size
+from irtjax.svi.placing import answers_on_devices, size_of, start_on_devices, without_padding
 from irtjax.svi.programs import Settings, steps_per_chunk
 from irtjax.types import Float
 
@@ -36,16 +41,19 @@ BY_SVI = ("graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "beta_binomial"
 BLOCK = 2**20  # responses, of which constants are added up at once
 
 
+@processes.collective
 def fit_svi_families(
-    responses: ScaledResponses,
+    responses: OnScales,
     model: str,
     *,
     priors: str = "hierarchical",
     start: str = "proportions",
     batch_subjects: int | None = None,
     batch_items: int | None = None,
+    batch_answers: int | None = None,
     seed: int = 0,
     max_steps: int = 4000,
+    mesh: jax.sharding.Mesh | None = None,
     on_chunk: Callable[[int, float], None] | None = None,
 ) -> Fit:
     """Fits one model of grades, categories, counts or shares by stochastic variational inference.
@@ -58,17 +66,20 @@ def fit_svi_families(
         model: one of `BY_SVI`.
         priors: "vague" or "hierarchical" (`svi.family_model`).
         start: "proportions", from frequencies and mean responses (`svi.family_start`); "best" is the same.
-        batch_subjects: subjects in a step, drawn at random; None for all.
-        batch_items: items in a step; None for all.
+        batch_subjects: subjects in a step, drawn at random; None for all. Of `SparseResponses` in blocks, as there.
+        batch_items: items in a step; None for all. Not of `SparseResponses`.
+        batch_answers: of `SparseResponses`: answers in a step, as there.
         seed: of the random draws.
         max_steps: where a fit that has not converged is ended.
+        mesh: of devices over which `SparseResponses` are spread, as there. A matrix is on one.
         on_chunk: called with the number of steps and the ELBO after each chunk.
 
     Returns:
         Posterior means and standard deviations; errors of difficulties and thresholds by the delta method.
 
     Raises:
-        InputError: an unknown model, priors or start, no steps, or responses that cannot be fitted.
+        InputError: an unknown model, priors or start, no steps, responses that cannot be fitted, or batches that single
+            answers, or a matrix, do not go with.
     """
     if model not in BY_SVI:
         raise InputError(f"estimator svi fits {', '.join(BY_SVI)}, not {model!r}: use estimator mml")
@@ -77,19 +88,28 @@ def fit_svi_families(
     if start not in ("best", "proportions"):
         raise InputError(f"unknown start {start!r} of the {model}, expected proportions")
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
+    check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
     began = time.perf_counter()
-    begun = _begin(responses, model, priors == "hierarchical")
-    subjects, items = (
-        Size(number, batch, number)
-        for number, batch in ((responses.num_subjects, batch_subjects), (responses.num_items, batch_items))
+    sparse = isinstance(responses, SparseResponses)
+    mesh = along_subjects(mesh) if sparse else None
+    deal = functools.partial(
+        answers_on_devices, batch_subjects=batch_subjects, batch_answers=batch_answers, seed=seed, mesh=mesh
     )
-    settings = Settings(begun.model, PRIORS[priors], subjects, items)
-    engine, task = Variational(settings, seed), Task(begun.cells, begun.start)
+    begun = _begin(responses, model, priors == "hierarchical", deal, mesh)
+    settings = Settings(
+        begun.model,
+        PRIORS[priors],
+        size_of(responses.num_subjects, None if sparse else batch_subjects, 1 if mesh is None else mesh.size),
+        size_of(responses.num_items, batch_items, 1),
+        mesh,
+        responses.num_answers if isinstance(responses, SparseResponses) else None,
+    )
+    engine, task = Variational(settings, seed), Task(begun.cells, start_on_devices(begun.start, settings))
     _, best, chosen = best_run(engine, {"proportions": task}, search_of(engine, max_steps, on_chunk))
     sites = fetch(best.task.start.sites)
     posterior = {
-        site: Normal(*(np.asarray(leaf, np.float64) for leaf in relative(sites[site], best.found.mean[site])))
-        for site in sites
+        site: without_padding(relative(sites[site], best.found.mean[site]), np.shape(normal.loc))
+        for site, normal in begun.start.sites.items()
     }
     constant = _log_base(begun)
     elbos = [elbo + constant for elbo in best.found.elbos]
@@ -103,18 +123,27 @@ def fit_svi_families(
         "elbo_trace": elbos,
         "seed": seed,
     }
-    return _result(begun, posterior, best.outcome, constant, began, details)
+    return _result(begun, settings, posterior, best.outcome, constant, began, details)
 
 
-def _begin(responses: ScaledResponses, model: str, hierarchical: bool) -> Begun:
+def _begin(
+    responses: OnScales,
+    model: str,
+    hierarchical: bool,
+    deal: Callable[[SparseResponses], Dealt],
+    mesh: jax.sharding.Mesh | None,
+) -> Begun:
     if model != BETA_BINOMIAL.name:
-        return begin(responses, model, hierarchical)
-    return dispersed(begin(responses, BINOMIAL.name, hierarchical), model, hierarchical)
+        return begin(responses, model, hierarchical, deal, mesh)
+    return dispersed(begin(responses, BINOMIAL.name, hierarchical, deal, mesh), model, hierarchical)
 
 
 def _log_base(begun: Begun) -> float:
     """Σ log h of all responses."""
     responses, families = begun.responses, begun.model.families
+    if isinstance(responses, SparseResponses):  # each as if it were all that a subject had said
+        trials = None if responses.trials is None else responses.trials[:, None]
+        return float(families.log_base(np.asarray(responses.answers)[:, None], trials).sum())
     total, each = 0.0, max(1, BLOCK // responses.num_subjects)
     for at in range(0, responses.num_items, each):
         part = slice(at, at + each)
@@ -125,6 +154,7 @@ def _log_base(begun: Begun) -> float:
 
 def _result(
     begun: Begun,
+    settings: Settings,
     posterior: dict[str, Normal],
     outcome: Outcome,
     constant: float,
@@ -138,7 +168,7 @@ def _result(
     origin, spread = float(ability.mean()), math.sqrt(ability.var() + (ability_sd**2).mean())
     unit = spread if model.own_slopes or not model.has_places else 1.0
     numbers = PredictorParameters(*(jnp.asarray(leaf, jnp.float32) for leaf in items))._replace(top=begun.cells.top)
-    value = float(_log_likelihood(model, jnp.asarray(ability, jnp.float32), numbers, begun.cells.cells))
+    value = _log_likelihood_at(begun, ability, numbers, settings.mesh)
     items, covariances = _moved(items, covariances, model, origin, unit)
     free = int(np.asarray(begun.cells.free).sum()) + responses.num_items * (model.has_places + model.own_slopes)
     return Fit(
@@ -154,7 +184,7 @@ def _result(
         log_likelihood_error=math.nan,
         # origin and, where slopes are free, unit are none
         num_parameters=responses.num_subjects + free - (2 if model.own_slopes or not model.has_places else 1),
-        iterations=steps_per_chunk(responses.num_subjects * responses.num_items) * outcome.iterations,
+        iterations=steps_per_chunk(settings.num_responses) * outcome.iterations,
         status=outcome.status,
         integration=None,
         unbounded=np.zeros(responses.num_items, bool),
@@ -212,7 +242,25 @@ def _moved(
     return moved, move @ covariances @ move.T
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _log_likelihood(model: ModelOfItems, ability: Any, items: PredictorParameters, cells: Cells) -> jax.Array:
+def _log_likelihood_at(
+    begun: Begun, ability: Float[np.ndarray, " J"], items: PredictorParameters, mesh: jax.sharding.Mesh | None
+) -> float:
     """At the posterior means, without log h."""
-    return jnp.asarray(log_likelihood(model.families, ability, items, cells))
+    known, of = begun.cells, functools.partial(_log_likelihood, begun.model)
+    if not isinstance(known.cells, Dealt):
+        return float(of(jnp.asarray(ability, jnp.float32), items, known.between, known.cells))
+    share = known.between / len(known.cells.answers.by_item.keys)
+    return sum(float(found) for found, _ in over_blocks(of, ability, (items, share), known.cells, mesh))
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames="mesh")
+def _log_likelihood(
+    model: ModelOfItems,
+    ability: Any,
+    items: PredictorParameters,
+    between: Any,
+    cells: Cells | ScaledAnswers,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+) -> jax.Array:
+    return jnp.asarray(log_likelihood(model.families, ability, items, cells, between, mesh))

@@ -20,8 +20,9 @@ from numpyro.distributions.transforms import AffineTransform, ExpTransform, bije
 from irtjax.item_models.beta_binomial import BETA_BINOMIAL
 from irtjax.item_models.families import Families
 from irtjax.item_models.listing import MODELS, OF_SHARES
-from irtjax.item_models.one_pass import Cells, log_likelihood
+from irtjax.item_models.one_pass import log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.svi.answers import drawn
 from irtjax.svi.guide import Start, draw
 from irtjax.svi.model import Directions, Size, batch_of, hyperparameters, plate, population, without_value
 from irtjax.types import AnyArray
@@ -129,14 +130,14 @@ class FamilyResponses(NamedTuple):
     """Responses, and what is known of the items.
 
     Attributes:
-        cells: the responses.
+        cells: the responses; `svi.answers.Dealt` of single ones.
         top: (I,) highest categories.
         free: (I, L) which others are estimated; (L,) where all items have the same.
         held: (I, L) what the rest is, or (L,).
         between: (I, B) how many responses are between the ends (`item_models.one_pass.numbers_between`).
     """
 
-    cells: Cells
+    cells: Any
     top: AnyArray
     free: AnyArray
     held: AnyArray
@@ -155,9 +156,9 @@ def response_model(
     with_value: bool | jax.Array = True,
 ) -> None:
     """Responses of subjects by the model of the items; batches stand for all (see `svi.model.response_model`)."""
-    del mesh, directions
-    given = priors(model)
-    with plate("subjects", subjects) as rows:
+    del directions
+    given, block = priors(model), drawn(responses.cells)
+    with plate("subjects", subjects, block) as rows:
         theta = numpyro.sample("ability", given.ability)
     common = _others(given, responses) if model.common_steps and model.num_others else None
     with plate("items", items) as columns:
@@ -172,13 +173,18 @@ def response_model(
     parameters = PredictorParameters(
         a[:, None], -a * b, jnp.broadcast_to(others, (*b.shape, others.shape[-1])), chosen.top
     )
-    cells, scale = batch_of(responses.cells, (rows, columns), (subjects, items))
     families = model.families
+    cells: Any
+    between: AnyArray | None
+    if block is not None:
+        cells, scale = block.answers, float(block.number)
+        between = chosen.between / scale  # on average over blocks
+    else:
+        cells, scale = batch_of(responses.cells, (rows, columns), (subjects, items))
+        between = chosen.between if rows is None else None  # those of some subjects are counted anew
 
-    between = chosen.between if rows is None else None  # those of some subjects are counted anew
-
-    def value(theta: AnyArray, parameters: PredictorParameters, cells: Cells, between: AnyArray | None) -> AnyArray:
-        return log_likelihood(families, theta, parameters, cells, between)
+    def value(theta: AnyArray, parameters: PredictorParameters, cells: Any, between: AnyArray | None) -> AnyArray:
+        return log_likelihood(families, theta, parameters, cells, between, mesh)
 
     with handlers.scale(scale=scale):
         found = jax.lax.cond(
@@ -205,7 +211,7 @@ def _others(given: FamilyPriors, responses: FamilyResponses) -> jax.Array:
 
 def guide(
     start: Start,
-    responses: Any,
+    responses: FamilyResponses,
     *,
     model: ModelOfItems,
     priors: Callable[[ModelOfItems], FamilyPriors],
@@ -215,10 +221,11 @@ def guide(
     sign: float | jax.Array = 1.0,
 ) -> None:
     """Independent normal distributions, intercepts at pivots, as `svi.guide.guide`; and normal others."""
-    del responses, mesh
+    del mesh
+    block = drawn(responses.cells)
     for site, support in hyperparameters(priors, model).items():
         draw(site, site, start, sign, [biject_to(support)])
-    with plate("subjects", subjects) as rows:
+    with plate("subjects", subjects, block) as rows:
         draw("ability", "ability", start, sign, [], rows)
     if "steps" in start.sites:
         draw("steps", "steps", start, sign, [], event_dims=1)

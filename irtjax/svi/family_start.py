@@ -7,7 +7,8 @@ Abilities are logits of mean responses at first. Then items and abilities are es
 import dataclasses
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,32 +19,36 @@ from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.estimation.quadrature.item_score import Counts, score
 from irtjax.estimation.specify_families import plan_families
 from irtjax.integration.nodes import moments
-from irtjax.item_models.listing import num_others
+from irtjax.item_models.listing import OF_COUNTS, num_others
 from irtjax.item_models.one_pass import Cells, log_likelihood, numbers_between
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.responses.scaled import ScaledResponses
+from irtjax.kernels.one_pass_answers import ScaledAnswers
+from irtjax.processes import fetch
+from irtjax.responses.scaled import ScaledResponses, smallest
+from irtjax.responses.sparse import SparseResponses
+from irtjax.responses.values import OnScales
+from irtjax.svi.answers import Dealt, over_blocks, sums_of_subjects
+from irtjax.svi.family_groups import counts_by_group, groups, parts
 from irtjax.svi.family_model import FamilyResponses, ModelOfItems
 from irtjax.svi.guide import Normal, Start
 from irtjax.svi.start import LEAST_INFORMATION, LEAST_SLOPE, LEAST_VARIANCE
-from irtjax.types import Bool, Float, Int, Shaped
+from irtjax.types import Bool, Float, Int
 
-GROUPS = 32  # of subjects
 ROUNDS, STEPS = 6, 2  # items and abilities in turn; steps of the items in each
 FURTHEST = 6.0  # that an ability may be from 0
-TOGETHER = 2**20  # responses, or curves of items at abilities, worked on at once
 
 
 class Begun(NamedTuple):
-    """Where a fit begins.
+    """Where a fit begins: responses as the plan has them, without categories that nobody was given.
 
     Attributes:
-        responses: as the plan has them: without categories that nobody was given, where thresholds are determined.
+        responses: of all subjects.
         model: of the items.
         cells: responses, and what is known of the items, as the programs read them.
         start: of the guide.
     """
 
-    responses: ScaledResponses
+    responses: OnScales
     model: ModelOfItems
     cells: FamilyResponses
     start: Start
@@ -56,8 +61,21 @@ class _Grouped(NamedTuple):
     counts: Counts
 
 
-def begin(responses: ScaledResponses, name: str, hierarchical: bool) -> Begun:
+def begin(
+    responses: OnScales,
+    name: str,
+    hierarchical: bool,
+    deal: Callable[[SparseResponses], Dealt],
+    mesh: jax.sharding.Mesh | None = None,
+) -> Begun:
     """The start of a fit of one model to all items.
+
+    Args:
+        responses: of all subjects.
+        name: of the model.
+        hierarchical: whether priors are.
+        deal: of single answers, as the plan has them, to the blocks on the devices.
+        mesh: of these devices.
 
     Raises:
         InputError: see `specify_families.plan_families`.
@@ -65,19 +83,22 @@ def begin(responses: ScaledResponses, name: str, hierarchical: bool) -> Begun:
     plan = plan_families(responses, (name,) * responses.num_items, 1, "auto")
     specification = _items_alone(plan.specification)
     model = ModelOfItems(name, plan.model.per_item, num_others(plan.model))
-    cells = _cells(plan.responses)
-    theta, found = _in_turn(plan.responses, cells, plan.items, specification, model)
+    given = plan.responses
+    if name not in OF_COUNTS and given.trials is not None:  # as where other items were of counts
+        given = dataclasses.replace(given, trials=None)
+    cells = deal(given) if isinstance(given, SparseResponses) else _cells(given)
+    theta, found = _in_turn(given, cells, plan.items, specification, model, mesh)
     free = np.asarray(specification.free)[:, 2:]
     held = np.asarray(found.items.others)
     if model.common_steps:
         free, held = free[0], held[0]
-    start = _start(theta, found, specification, model, cells, hierarchical)
+    start = _start(theta, found, specification, model, given, hierarchical)
     known = FamilyResponses(
         cells,
         jnp.asarray(found.items.top),
         jnp.asarray(free),
         jnp.asarray(np.where(free, 0.0, held).astype(np.float32)),
-        numbers_between(model.families, cells),
+        _between(model, cells, responses.num_items),
     )
     return Begun(plan.responses, model, known, start)
 
@@ -92,27 +113,26 @@ def _items_alone(specification: Specification) -> Specification:
 
 
 def _cells(responses: ScaledResponses) -> Cells:
-    """Responses on the device: whole numbers in as few bytes as they need, shares in float32."""
+    """Responses on the device."""
     return Cells(
-        jnp.asarray(_smallest(np.asarray(responses.values))),
-        None if responses.trials is None else jnp.asarray(_smallest(np.asarray(responses.trials))),
+        jnp.asarray(smallest(np.asarray(responses.values))),
+        None if responses.trials is None else jnp.asarray(smallest(np.asarray(responses.trials))),
     )
 
 
-def _smallest(array: Shaped[np.ndarray, "J I"]) -> Shaped[np.ndarray, "J I"]:
-    if array.dtype.kind == "f" and not all(scaled == np.floor(scaled) for scaled in (array.max(), array.min())):
-        return array.astype(np.float32)
-    if array.dtype.kind == "f" and ((array > 0) & (array < 1)).any():
-        return array.astype(np.float32)
-    return array.astype(next(kind for kind in (np.int8, np.int16, np.int32) if array.max() <= np.iinfo(kind).max))
+def _between(model: ModelOfItems, cells: Cells | Dealt, num_items: int) -> jax.Array:
+    """`numbers_between` of all responses."""
+    counted: Callable[[Any], Any] = functools.partial(numbers_between, model.families, num_items=num_items)
+    return jax.vmap(counted)(cells.answers).sum(axis=0) if isinstance(cells, Dealt) else counted(cells)
 
 
 def _in_turn(
-    responses: ScaledResponses,
-    cells: Cells,
+    responses: OnScales,
+    cells: Cells | Dealt,
     items: PredictorParameters,
     specification: Specification,
     model: ModelOfItems,
+    mesh: jax.sharding.Mesh | None,
 ) -> tuple[Float[np.ndarray, " J"], _Grouped]:
     """Abilities (J,), and items with the counts that they were last estimated from."""
     totals, observed = responses.counts(axis=1)
@@ -120,47 +140,20 @@ def _in_turn(
     theta = np.log(share / (1 - share))
     scaled = model.own_slopes or not model.has_places
     theta = _standardised(theta) if scaled else theta - theta.mean()
-    found = _Grouped(items, _counts(responses, theta, model))
+    counts = counts_by_group(responses, model.families)
+    found = _Grouped(items, counts(theta))
     for number in range(ROUNDS):
         for _ in range(STEPS):
             found = found._replace(items=_item_step(found, specification))
         if number < ROUNDS - 1:
-            theta = _ability_step(theta, found, cells, observed, model)
+            theta = _ability_step(theta, found, cells, observed, model, mesh)
             theta = _standardised(theta) if scaled else theta
-            found = found._replace(counts=_counts(responses, theta, model))
+            found = found._replace(counts=counts(theta))
     return theta, found
 
 
 def _standardised(theta: Float[np.ndarray, " J"]) -> Float[np.ndarray, " J"]:
     return (theta - theta.mean()) / max(theta.std(), LEAST_VARIANCE)
-
-
-def _groups(theta: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """The group of each subject, of equal size by ability."""
-    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
-    return order * min(GROUPS, len(theta)) // len(theta)
-
-
-def _counts(responses: ScaledResponses, theta: Float[np.ndarray, " J"], model: ModelOfItems) -> Counts:
-    """Statistics at the mean ability of each group of subjects."""
-    group, families = _groups(theta), model.families
-    belongs = (np.arange(group.max() + 1)[:, None] == group[None, :]).astype(float)
-    nodes = belongs @ theta / belongs.sum(axis=1)
-    statistics, observed = [], []
-    for part in _parts(responses.num_items, responses.num_subjects):
-        values = np.asarray(responses.values[:, part])
-        of_trials = (values >= 0).astype(float)
-        if responses.trials is not None:
-            of_trials *= responses.trials[:, part]
-        statistics.append(belongs @ np.asarray(families.statistics(values)))
-        observed.append(belongs @ of_trials)
-    return Counts(families, nodes[:, None], np.concatenate(statistics, axis=1), np.concatenate(observed, axis=1))
-
-
-def _parts(num_items: int, size: int) -> list[slice]:
-    """The items in parts, of each of which there are so many numbers."""
-    each = max(1, TOGETHER // size)
-    return [slice(at, at + each) for at in range(0, num_items, each)]
 
 
 def _of_part(found: _Grouped, part: slice) -> _Grouped:
@@ -177,8 +170,8 @@ def _of_part(found: _Grouped, part: slice) -> _Grouped:
 def _score(found: _Grouped) -> tuple[Float[np.ndarray, "I K"], Float[np.ndarray, "I K K"]]:
     """Gradient and information of the items, some of them at a time."""
     size = found.counts.statistics.size // found.counts.observed.shape[1] * (2 + found.items.others.shape[1])
-    parts = [score(*_of_part(found, part), asymptotes=True) for part in _parts(found.counts.observed.shape[1], size)]
-    gradients, informations = zip(*parts, strict=True)
+    of_parts = [score(*_of_part(found, part), asymptotes=True) for part in parts(found.counts.observed.shape[1], size)]
+    gradients, informations = zip(*of_parts, strict=True)
     return np.concatenate(gradients), np.concatenate(informations)
 
 
@@ -190,12 +183,18 @@ def _item_step(found: _Grouped, specification: Specification) -> PredictorParame
 def _ability_step(
     theta: Float[np.ndarray, " J"],
     found: _Grouped,
-    cells: Cells,
+    cells: Cells | Dealt,
     observed: Int[np.ndarray, " J"],
     model: ModelOfItems,
+    mesh: jax.sharding.Mesh | None,
 ) -> Float[np.ndarray, " J"]:
     """Abilities after a step of each, under N(0, 1)."""
-    gradient = np.asarray(_by_ability(model, jnp.asarray(theta, jnp.float32), _float32(found.items), cells), float)
+    items, by_ability = _float32(found.items), functools.partial(_by_ability, model)
+    if isinstance(cells, Dealt):
+        blocks = over_blocks(by_ability, theta, (items,), cells, mesh)
+        gradient = sums_of_subjects([(fetch(found), subjects) for found, subjects in blocks], len(theta))
+    else:
+        gradient = np.asarray(by_ability(jnp.asarray(theta, jnp.float32), items, cells), float)
     step = (gradient - theta) / (_ability_information(theta, found, observed) + 1)
     return np.clip(theta + np.clip(step, -1.0, 1.0), -FURTHEST, FURTHEST)
 
@@ -205,9 +204,16 @@ def _float32(items: PredictorParameters) -> PredictorParameters:
     return numbers._replace(top=jnp.asarray(items.top))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _by_ability(model: ModelOfItems, theta: jax.Array, items: PredictorParameters, cells: Cells) -> jax.Array:
-    return jax.grad(lambda at: log_likelihood(model.families, at, items, cells))(theta)
+@functools.partial(jax.jit, static_argnums=0, static_argnames="mesh")
+def _by_ability(
+    model: ModelOfItems,
+    theta: jax.Array,
+    items: PredictorParameters,
+    cells: Cells | ScaledAnswers,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+) -> jax.Array:
+    return jax.grad(lambda at: log_likelihood(model.families, at, items, cells, mesh=mesh))(theta)
 
 
 def _ability_information(
@@ -216,11 +222,11 @@ def _ability_information(
     """Information about each ability: that of its group, as many responses as the subject has."""
     total = np.zeros(len(found.counts.nodes))
     size = found.counts.statistics.size // found.counts.observed.shape[1]
-    for part in _parts(found.counts.observed.shape[1], size):
+    for part in parts(found.counts.observed.shape[1], size):
         items, counts = _of_part(found, part)
         curves = moments(counts.model, items, counts.nodes, asymptotes=True)
         total += (curves.weights(counts.observed)[0][0] * items.slope[:, 0] ** 2).sum(axis=1)
-    group = _groups(theta)
+    group = groups(theta)
     return observed * (total / np.bincount(group, observed))[group]
 
 
@@ -229,12 +235,12 @@ def _start(
     found: _Grouped,
     specification: Specification,
     model: ModelOfItems,
-    cells: Cells,
+    responses: OnScales,
     hierarchical: bool,
 ) -> Start:
     """Locations where the items are, scales 1/sqrt(information), that of weak priors included."""
     items, (_, information) = found.items, _score(found)
-    observed = np.asarray((cells.values >= 0).sum(axis=1))
+    _, observed = responses.counts(axis=1)
     precision = np.maximum(np.diagonal(information, axis1=1, axis2=2), LEAST_INFORMATION)
     a = np.maximum(items.slope[:, 0], LEAST_SLOPE)
     pivots = information[:, 0, 1] / precision[:, 1]
@@ -247,7 +253,9 @@ def _start(
         located["difficulty"] = b, a**2 * precision[:, 1]
     if model.own_slopes:
         located["discrimination"] = np.log(a), a**2 * np.maximum(of_slope, 0.0)
-    begun = {site: _with_prior(*normal) for site, normal in located.items()}
+    begun = {
+        site: (x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5) for site, (x, information) in located.items()
+    }
     if hierarchical:
         for site, (x, _) in located.items():
             if site != "ability" or (model.has_places and not model.own_slopes):
@@ -259,10 +267,6 @@ def _start(
         begun["intercept"] = a * (pivots - b), a * sd
     sites = {site: Normal(*(jnp.asarray(np.asarray(x, np.float32)) for x in normal)) for site, normal in begun.items()}
     return Start(sites, jnp.asarray(pivots.astype(np.float32)) if model.own_slopes else None)
-
-
-def _with_prior(x: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return x, (information + 1 / (x.var() + LEAST_VARIANCE)) ** -0.5
 
 
 def _hyperparameters(site: str, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -14,7 +14,7 @@ from irtjax.errors import InputError
 from irtjax.estimation.driver import Info, Outcome, run
 from irtjax.fits.item_features import item_features
 from irtjax.fits.result import Fit
-from irtjax.kernels.sharding import ITEMS, SUBJECTS
+from irtjax.kernels.sharding import ITEMS, SUBJECTS, along_subjects
 from irtjax.processes import fetch
 from irtjax.responses.matrix import require_estimable
 from irtjax.responses.sparse import SparseResponses
@@ -79,8 +79,9 @@ def fit_svi(
         seed: of the random draws.
         max_steps: from each start, where a fit that has not converged is ended (`converged` is then False).
         mesh: devices to spread the fit over, with axes "subjects" and "items" (`irtjax.kernels.sharding.mesh_of`). A
-            batch is brought to all of them. If they are of several processes, all of these must call this function. Not
-            of `SparseResponses`.
+            batch is brought to all of them. Of `SparseResponses` each device has some of the subjects, whatever the
+            axes are, and its part of each block. If they are of several processes, all of these must call this
+            function.
         on_chunk: called with the number of steps made since the start and the ELBO after each chunk; first of the fit
             from one start, then from the next.
 
@@ -97,7 +98,7 @@ def fit_svi(
     """
     _check_choice(model, priors, start, features)
     check_settings(responses, batch_subjects, batch_items, seed, max_steps)
-    _check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
+    check_answers(responses, batch_subjects, batch_items, batch_answers, mesh)
     if isinstance(responses, StoredResponses) and processes.number() == 1:
         raise InputError(
             "estimator svi needs the responses in memory: use estimator mml, which reads files as it goes, or read the "
@@ -105,8 +106,10 @@ def fit_svi(
         )
     require_estimable(responses)
     began = time.perf_counter()
-    rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
     sparse = isinstance(responses, SparseResponses)
+    if sparse:
+        mesh = along_subjects(mesh)
+    rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
     settings = Settings(
         model,
         PRIORS[priors] if isinstance(priors, str) else priors,
@@ -117,7 +120,7 @@ def fit_svi(
     )
     answers = None
     if isinstance(responses, SparseResponses):
-        answers = answers_on_devices(responses, batch_subjects, batch_answers, seed)
+        answers = answers_on_devices(responses, batch_subjects, batch_answers, seed, mesh)
     rotation = None if features is None else rotated(_one_block(features, responses.item_ids))
     sites_of_priors = hyperparameters(settings.priors, model)
     started = {
@@ -174,7 +177,7 @@ def _check_choice(model: str, priors: Any, start: str, features: Any) -> None:
         raise InputError("`features` go with the hierarchical priors")
 
 
-def _check_answers(
+def check_answers(
     responses: Any,
     batch_subjects: int | None,
     batch_items: int | None,
@@ -190,14 +193,14 @@ def _check_answers(
         if batch_answers is not None:
             raise InputError("`batch_answers` are of single answers: fit with `sparse=True`")
         return
-    if mesh is not None or processes.number() > 1:
-        raise InputError("estimator svi of single answers works on one device: leave out `mesh`, or `sparse=False`")
     if batch_items is not None:
         raise InputError("`batch_items` are not of single answers: take `batch_answers`, or `sparse=False`")
     if batch_answers is not None:
         whole_number("batch_answers", batch_answers, 1, responses.num_answers)
         if batch_subjects is not None:
             raise InputError("`batch_answers` and `batch_subjects`: leave out one of them")
+    if mesh is not None and batch_subjects is not None and batch_subjects < mesh.size:
+        raise InputError(f"`batch_subjects` {batch_subjects:,} on {mesh.size:,} devices: take as many or more")
     for name, batch, size in (
         ("batch_subjects", batch_subjects, responses.num_subjects),
         ("batch_answers", batch_answers, responses.num_answers),

@@ -187,16 +187,16 @@ def response_model(
         b = numpyro.sample("difficulty", _moved(given.difficulty, moved.get("difficulty")))
         of_slope = _moved(given.discrimination, moved.get("discrimination"))
         a = numpyro.sample("discrimination", of_slope) if model == "2pl" else None
-    of_1pl: Callable
-    of_2pl: Callable
+    both: tuple[Any, Any]
     of_responses: Any
     if block is not None:
         of_responses, scale = block.answers, float(block.number)
-        of_1pl, of_2pl = answers.log_likelihood_1pl, answers.log_likelihood_2pl
+        both = answers.log_likelihood_1pl, answers.log_likelihood_2pl
     else:
         mesh = mesh if rows is None and columns is None else None
         of_responses, scale = batch_of(responses, (rows, columns), (subjects, items))
-        of_1pl, of_2pl = (functools.partial(of, mesh=mesh) for of in (log_likelihood_1pl, log_likelihood_2pl))
+        both = log_likelihood_1pl, log_likelihood_2pl
+    of_1pl, of_2pl = (functools.partial(of, mesh=mesh) for of in both)
     log_likelihood, parameters = (of_1pl, (theta, b)) if a is None else (of_2pl, (theta, a, b))
     without = functools.partial(without_value, log_likelihood)
     with handlers.scale(scale=scale):

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, local_part, place
+from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, SUBJECTS, local_part, place
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Values, keep
@@ -41,12 +42,25 @@ def responses_on_devices(values: Values, settings: Settings) -> jax.Array:
 
 
 def answers_on_devices(
-    responses: SparseResponses, batch_subjects: int | None, batch_answers: int | None, seed: int
+    responses: SparseResponses,
+    batch_subjects: int | None,
+    batch_answers: int | None,
+    seed: int,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Dealt:
-    """Single answers on the device, in blocks of at most so many subjects or answers; None for one block of all."""
-    subject_blocks = 1 if batch_subjects is None else -(-responses.num_subjects // batch_subjects)
+    """Single answers on the devices, in blocks of at most so many subjects or answers; None for one block of all."""
+    devices = 1 if mesh is None else mesh.size
+    each, subject_blocks = -(-responses.num_subjects // devices), 1
+    if batch_subjects is not None:
+        subject_blocks = -(-each // (batch_subjects // devices))
     answer_blocks = 1 if batch_answers is None else -(-responses.num_answers // batch_answers)
-    return jax.tree.map(jnp.asarray, dealt(responses, subject_blocks, answer_blocks, seed))
+    if mesh is None:
+        return jax.tree.map(jnp.asarray, dealt(responses, subject_blocks, answer_blocks, seed))
+    places = NamedSharding(mesh, BY_SUBJECT).addressable_devices_indices_map((devices,)).values()
+    own = sorted(place[0].indices(devices)[0] for place in places if place is not None)
+    blocks = NamedSharding(mesh, P(None, SUBJECTS))
+    here = dealt(responses, subject_blocks, answer_blocks, seed, devices, own)
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(blocks, leaf), here)
 
 
 def start_on_devices(start: Start, settings: Settings) -> Start:

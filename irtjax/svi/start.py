@@ -20,7 +20,7 @@ from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, mesh_of, place
 from irtjax.processes import fetch
 from irtjax.responses.blocks import Chunks
 from irtjax.responses.values import Responses, Values, counts_of
-from irtjax.svi.answers import Dealt, over_blocks
+from irtjax.svi.answers import Dealt, over_blocks, sums_of_subjects
 from irtjax.svi.directions import Rotation, coefficients
 from irtjax.svi.guide import Normal, Start
 from irtjax.types import Scalar
@@ -55,21 +55,22 @@ def starting_point(
         start: "mml" or "proportions".
         hyperparameters: sites of the priors; those named after a site, with `_mean` or `_precision` behind it, begin at
             the moments of its locations, others at 0 on the real line that stands for their support.
-        mesh: of devices, for the fit by MML.
+        mesh: of devices, for the fit by MML, and of single answers.
         rotation: of features of the items; their weights begin where a regression of the locations has them.
         answers: the responses on the devices, where they are single answers.
     """
+    spread = mesh
     if processes.number() > 1 and mesh is not None:
-        mesh = mesh_of(1, mesh.size)  # which the fit of a long test needs
+        spread = mesh_of(1, mesh.size)  # which the fit of a long test needs
     if start == "mml":
-        theta, a, b, ability_variance = _from_mml(responses, model, mesh)
+        theta, a, b, ability_variance = _from_mml(responses, model, spread)
     else:
         theta, b = _prox(responses.values)
         a, ability_variance = np.ones_like(b), theta.var() + LEAST_VARIANCE
     if answers is None:
-        by_subject, of_items = _information(theta, a, b, responses.values, mesh)
+        by_subject, of_items = _information(theta, a, b, responses.values, spread)
     else:
-        by_subject, of_items = _information_of_answers(theta, a, b, answers)
+        by_subject, of_items = _information_of_answers(theta, a, b, answers, mesh)
     by_difficulty, by_log_slope, pivots = _about_items(a, of_items)
     located: dict[str, tuple[np.ndarray, np.ndarray]] = {
         "ability": (theta, by_subject),
@@ -201,19 +202,13 @@ def _information(
 
 
 def _information_of_answers(
-    theta: np.ndarray, a: np.ndarray, b: np.ndarray, answers: Dealt
+    theta: np.ndarray, a: np.ndarray, b: np.ndarray, answers: Dealt, mesh: jax.sharding.Mesh | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `_information`, of single answers."""
-    by_subject, of_items = np.zeros(len(theta)), np.zeros((3, len(a)))
     items = a.astype(np.float32), (-a * b).astype(np.float32)
-    for found, subjects in over_blocks(information, theta, items, answers):
-        of_subjects, of_block = fetch(found)
-        if isinstance(subjects, slice):
-            by_subject += of_subjects
-        else:
-            by_subject[subjects[subjects >= 0]] += of_subjects[subjects >= 0]
-        of_items += of_block.T
-    return by_subject, of_items
+    found = [(*fetch(one), subjects) for one, subjects in over_blocks(information, theta, items, answers, mesh)]
+    by_subject = sums_of_subjects([(one, subjects) for one, _, subjects in found], len(theta))
+    return by_subject, np.sum([one for _, one, _ in found], axis=0, dtype=float).T
 
 
 def _about_items(a: np.ndarray, of_items: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,11 +6,33 @@ from typing import Any
 
 from irtjax.errors import InputError
 from irtjax.tasks import cifar10, digits, mnist, snli, sst2
+from irtjax.tasks.from_arrays import from_arrays
+from irtjax.tasks.from_huggingface import from_huggingface
+from irtjax.tasks.from_images import from_images
+from irtjax.tasks.from_table import from_table
+from irtjax.tasks.from_tfds import from_tfds
 from irtjax.tasks.options import TaskOptions
-from irtjax.tasks.task import Split, Task, flip_labels
+from irtjax.tasks.task import ImageFormat, Split, Task, TextFormat, flip_labels
 from irtjax.tasks.text import bucket_of, describe
 
-__all__ = ["TASKS", "Loader", "Split", "Task", "TaskOptions", "bucket_of", "describe", "flip_labels", "load"]
+__all__ = [
+    "TASKS",
+    "ImageFormat",
+    "Loader",
+    "Split",
+    "Task",
+    "TaskOptions",
+    "TextFormat",
+    "bucket_of",
+    "describe",
+    "flip_labels",
+    "from_arrays",
+    "from_huggingface",
+    "from_images",
+    "from_table",
+    "from_tfds",
+    "load",
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """CIFAR-10 (Krizhevsky 2009): 60,000 photographs of 32 × 32 in ten classes, through TensorFlow Datasets."""
 
-import math
-
 import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
+from irtjax.tasks.images import channel_statistics
 from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import ImageFormat, Split, Task, select
 
@@ -13,7 +12,6 @@ DATASET = "cifar10"  # in TensorFlow Datasets
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VALIDATION_SHARE = 5  # one in five training records: 10,000 of 50,000
 _SCALE = 255
-_BLOCK = 256  # images
 
 
 def load(options: TaskOptions) -> Task:
@@ -38,28 +36,6 @@ def load(options: TaskOptions) -> Task:
         classes=CLASSES,
         format=ImageFormat(scale=float(_SCALE), mean=mean, deviation=deviation, flips=True),
     )
-
-
-def channel_statistics(images: np.ndarray, scale: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of `images / scale`, from exact sums of whole numbers.
-
-    Args:
-        images: (N, H, W, channels) uint8.
-        scale: the value that counts as one.
-    """
-    rows = images.reshape(len(images), -1)  # sums down long rows are fast, over the last few channels they are not
-    sums, squares = np.zeros((2, rows.shape[1]), np.int64)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK].astype(np.int32)
-        sums += block.sum(axis=0)
-        squares += (block * block).sum(axis=0)
-    count = images[..., 0].size
-    means, deviations = [], []
-    for channel in range(images.shape[-1]):
-        total, square = (int(values.reshape(-1, images.shape[-1])[:, channel].sum()) for values in (sums, squares))
-        means.append(total / count / scale)
-        deviations.append(math.sqrt(count * square - total**2) / count / scale)
-    return tuple(means), tuple(deviations)
 
 
 def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Split:

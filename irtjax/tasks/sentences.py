@@ -96,7 +96,9 @@ def _padded(
     if pieces and len(train) == 1:
         buckets = text.least_padded(train[0].lengths, longest[0])
     else:
-        buckets = text.choose_buckets(train, longest, text.FINER_SHARES if pieces else text.BUCKET_SHARES)
+        few = len(train[0].lengths) < text.FEW
+        by_words = text.FEW_SHARES if few else text.BUCKET_SHARES
+        buckets = text.choose_buckets(train, longest, text.FINER_SHARES if pieces else by_words)
     inputs = {
         split: tuple(text.pad(part, table, width) for part, width in zip(own, buckets[-1], strict=True))
         for split, own in words.items()

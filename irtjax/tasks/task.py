@@ -8,6 +8,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
+from irtjax.tasks.validation import require_classes, require_ids, require_split
 
 SPLITS = ("train", "validation", "test")
 PADDING, UNKNOWN = 0, 1  # word numbers
@@ -18,12 +19,13 @@ class Split(NamedTuple):
     """N examples of one split.
 
     Attributes:
-        inputs: images (N, H, W, channels) uint8; text: a tuple of arrays (N, L) of word numbers, one array per
-            sentence of an example (one for both where pairs are packed), in the smallest dtype, padded at the end with
-            `PADDING`.
+        inputs: images (N, H, W, channels), uint8 or float32; text: a tuple of arrays (N, L) of word numbers, one array
+            per sentence of an example (one for both where pairs are packed), in the smallest dtype, padded at the end
+            with `PADDING`.
         labels: (N,) int32 gold labels.
         ids: (N,) names that lead back to the example.
-        texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; None for images.
+        texts: (N,) strings as objects, the examples as published, sentences joined by ' / '; of a table the first
+            features; None for images.
     """
 
     inputs: np.ndarray | tuple[np.ndarray, ...]
@@ -68,6 +70,11 @@ class TextFormat:
     packed: bool = False
 
     @property
+    def num_words(self) -> int:
+        """What all numbers in the inputs are below; those of a second sentence that is packed are V higher."""
+        return len(self.embeddings) * (1 + self.packed)
+
+    @property
     def sentences(self) -> int:
         """Of an example."""
         return 2 if self.packed else len(self.buckets[-1])
@@ -75,7 +82,9 @@ class TextFormat:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A classification data set.
+    """A classification data set; `from_arrays` and its like make one of almost anything.
+
+    The same split may be given twice. Else no two examples of any splits may have the same id.
 
     Attributes:
         name: as given to `load`.
@@ -92,6 +101,34 @@ class Task:
     classes: tuple[str, ...]
     format: ImageFormat | TextFormat
     extra: Split | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what does not hold together.
+
+        Raises:
+            InputError: names the split, and what is wrong: labels that are no numbers of classes, images without
+                channels, lengths that differ, words without a vector, an id that is there twice.
+        """
+        require_classes(self.name, self.classes)
+        words: int | None = None
+        channels: tuple[int, ...] = ()
+        if isinstance(self.format, TextFormat):
+            words = self.format.num_words
+            if len(self.format.embeddings) < len(self.format.vocabulary):
+                raise InputError(
+                    f"{self.name}: a vocabulary of {len(self.format.vocabulary)} words, and vectors of "
+                    f"{len(self.format.embeddings)}"
+                )
+        else:
+            channels = len(self.format.mean), len(self.format.deviation)
+        for name in self.splits:
+            require_split(f"{self.name}: {name}", self.split(name), self.num_classes, words, channels)
+        shapes = {np.shape(self.split(name).inputs)[1:] for name in self.splits} if words is None else {()}
+        if len(shapes) > 1:
+            raise InputError(f"{self.name}: images of several shapes: {', '.join(map(str, sorted(shapes)))}")
+        if len({len(self.split(name).inputs) for name in self.splits}) > 1 and words is not None:
+            raise InputError(f"{self.name}: examples of one sentence in one split, and of two in another")
+        require_ids(self.name, {name: self.split(name).ids for name in self.splits})
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from irtjax.tasks.task import PADDING, UNKNOWN, Split, Task, TextFormat
 
 SPECIAL = ("<padding>", "<unknown>")  # the words numbered PADDING and UNKNOWN
 BUCKET_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97, 1.0)
+FEW = 5_000  # training examples, of which fewer are trained on in less time than six programs take to compile
+FEW_SHARES = (0.5, 0.9, 1.0)  # of so few
 FINER_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 ROW_LENGTHS = 14  # of rows that an encoder reads: twenty would save 3% of its time, but each takes 8 seconds to compile
 
@@ -22,19 +24,42 @@ ROW_LENGTHS = 14  # of rows that an encoder reads: twenty would save 3% of its t
 _SPELLINGS = {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "``": '"', "''": '"', "-lrb-": "(", "-rrb-": ")"}
 _SPELLING = re.compile("|".join(sorted(map(re.escape, _SPELLINGS), key=len, reverse=True)))
 _CLITIC = r"'(?:s|re|ve|ll|d|m)\b"
-_TOKEN = re.compile(
-    rf"""
-      \w+(?=n't\b)                              # do|n't, ca|n't
-    | n't\b
-    | {_CLITIC} | '(?:em|n|tis|twas|\d\ds?)\b   # 's 're 've 'll 'd 'm, 'em 'n 'tis 'twas '60s
-    | (?:mr|mrs|ms|dr|jr|sr|vs|etc)\.(?=\s|$)
-    | (?:[a-z]\.){{2,}}                         # u.s.
-    | \d+(?:[.,:]\d+)+                          # 10,000 3.5 12:30
-    | \w+(?:(?!{_CLITIC})[-/&']\w+)*            # whole words: well-made and/or o'clock
-    | ([^\w\s])\1*                              # a mark, or a run of one mark: ... -- !!
-    """,
-    re.VERBOSE,
+# Chinese characters, kana, Thai, Lao, Khmer and Burmese: scripts without spaces between words
+_UNSPACED = (
+    "\u3005\u3006\u3041-\u3096\u30a1-\u30fa\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u0e01-\u0e46\u0e81-\u0ec6\u1000-\u102a\u1780-\u17b3"
 )
+
+
+def _marks() -> str:
+    """Marks that belong to the character before them, as a class of an expression; none is a letter to `re`."""
+    found = [at for at in range(0x300, 0x10000) if unicodedata.category(chr(at)) in ("Mn", "Mc")]
+    ends = [at for at, after in zip(found, [*found[1:], 0], strict=True) if after != at + 1]
+    starts = [at for before, at in zip([0, *found], found, strict=False) if before != at - 1]
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True)) + "ー"
+
+
+def _token(letter: str, marks: str = "") -> re.Pattern[str]:
+    """Matches a word; `letter` is one character of it, `marks` are those that are letters too."""
+    return re.compile(
+        rf"""
+          {letter}+(?=n't\b)                         # do|n't, ca|n't
+        | n't\b
+        | {_CLITIC} | '(?:em|n|tis|twas|\d\ds?)\b   # 's 're 've 'll 'd 'm, 'em 'n 'tis 'twas '60s
+        | (?:mr|mrs|ms|dr|jr|sr|vs|etc)\.(?=\s|$)
+        | (?:[a-z]\.){{2,}}                         # u.s.
+        | \d+(?:[.,:]\d+)+                          # 10,000 3.5 12:30
+        | {letter}+(?:(?!{_CLITIC})[-/&']{letter}+)* # whole words: well-made and/or o'clock
+        | ([^\w\s{marks}])\1*                       # a mark, or a run of one mark: ... -- !!
+        """,
+        re.VERBOSE,
+    )
+
+
+_TOKEN = _token(r"\w")
+_MARKS = _marks()
+_SPACED = _token(rf"(?:(?![{_UNSPACED}])[\w{_MARKS}])", _MARKS)
+_TOKEN_OF_ANY_SCRIPT = re.compile(rf"[{_UNSPACED}][{_MARKS}]* | {_SPACED.pattern}", re.VERBOSE)
 
 
 class Examples(NamedTuple):
@@ -64,8 +89,13 @@ def tokenise(text: str) -> list[str]:
     Punctuation stands alone (a run of one mark is one word), the clitics n't, 's, 're, 've, 'll, 'd and 'm are split
     off; hyphenated words, numbers and abbreviations such as `u.s.` stay whole. Curly quotes, `` and '' become straight
     ones, and -lrb- a bracket. Texts that have this form already, as in SST, do not change.
+
+    Of scripts without spaces between words, such as Chinese characters, kana and Thai, each character is a word,
+    together with the marks above and below it.
     """
-    return [match.group() for match in _TOKEN.finditer(normalise(text))]
+    text = normalise(text)
+    pattern = _TOKEN if text.isascii() else _TOKEN_OF_ANY_SCRIPT
+    return [match.group() for match in pattern.finditer(text)]
 
 
 class Words(NamedTuple):

@@ -41,6 +41,7 @@ class Job:
         data: the task, on all devices of the mesh.
         steps: (J,) minibatches in an epoch, between two looks at the validation accuracy, of each network.
         mesh: devices in a row.
+        shrinks: whether the pool gets smaller when no network waits: for each size, programs are compiled.
     """
 
     trainer: Trainer
@@ -50,6 +51,7 @@ class Job:
     data: Data
     steps: np.ndarray
     mesh: jax.sharding.Mesh
+    shrinks: bool = True
 
     @property
     def num_networks(self) -> int:
@@ -238,6 +240,8 @@ def advance(job: Job, pool: Pool) -> Pool:
 
 def shrink(job: Job, pool: Pool) -> Pool:
     """A pool smaller by `SHRINK_FACTOR`, if no network waits and those left fit into it; else the pool as it is."""
+    if not job.shrinks:
+        return pool
     live = np.flatnonzero(pool.numbers != EMPTY)
     slots = -(-pool.numbers.size // (SHRINK_FACTOR * job.mesh.size)) * job.mesh.size
     if pool.waiting or not 0 < live.size <= slots < pool.numbers.size:

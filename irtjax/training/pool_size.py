@@ -12,7 +12,7 @@ from irtjax.storage.cache import cached
 from irtjax.tasks import Task
 from irtjax.training.data import Data
 from irtjax.training.loop import ALL_UNITS, Plan
-from irtjax.training.pool import SHRINK_FACTOR, Job, begin, fill, train_slots
+from irtjax.training.pool import SHRINK_FACTOR, Job, begin, fill, shapes, train_slots
 from irtjax.training.recipe import Recipe, epoch_lengths, make_trainer
 
 PROBE_SECONDS = 0.3  # that a measurement should last
@@ -21,6 +21,11 @@ GROWTH_FACTOR = SHRINK_FACTOR  # from one size that is tried to the next
 TOLERANCE = 0.05  # a larger pool must be faster by this share: it takes more memory, and ends with more empty slots
 MEMORY_SHARE = 0.5  # of a device's memory that the pool may fill
 KNOWN = {("digits", "mlp"): 32}  # where measuring would take longer than the crowd
+SHORT = (
+    200_000  # minibatches of all networks together, fewer than which cost less time than compiling for several sizes
+)
+SHORT_SLOTS = 16  # of such a training
+LARGE = 8 * 2**20  # bytes of the state of a network of which so many at once would not be faster
 FILLS_A_CORE = ("bert",)  # one network's products are as fast as the core is; compiling larger pools takes minutes
 
 
@@ -28,6 +33,8 @@ def choose_slots(
     task: Task, recipe: Recipe, data: Data, count: int, mesh: jax.sharding.Mesh, slots: int | None = None
 ) -> int:
     """The given number of slots on a device; for None, what is fastest here: known, or measured once and remembered.
+
+    Of a short training (`is_short`) nothing is measured: compiling for several sizes would take longer.
 
     Timings differ from run to run, and networks in a pool of another size are the same only to rounding. A number that
     is kept lets the same command give the same results.
@@ -48,7 +55,24 @@ def choose_slots(
     if recipe.network in FILLS_A_CORE and mesh.devices.flat[0].platform == "cpu":
         return 1
     job = on_all_examples(task, recipe, data, count, mesh)
+    if is_short(recipe, job.steps) and _state_bytes(job) < LARGE:
+        return min(SHORT_SLOTS, -(-count // mesh.size))
     return int(cached("pool_size", _key(job, task, recipe), lambda: {"slots": np.array(measure(job)[0])})["slots"])
+
+
+def is_short(recipe: Recipe, steps: np.ndarray) -> bool:
+    """Whether networks are trained in less time than programs for pools of several sizes take to compile.
+
+    Args:
+        recipe: how they are trained.
+        steps: (J,) minibatches in an epoch of each.
+    """
+    return int(np.sum(steps)) * recipe.max_epochs < SHORT
+
+
+def _state_bytes(job: Job) -> int:
+    """Of a network in training: parameters, those of its best epoch, and what the optimizer keeps."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes(job)[1]))
 
 
 def on_all_examples(task: Task, recipe: Recipe, data: Data, count: int, mesh: jax.sharding.Mesh) -> Job:

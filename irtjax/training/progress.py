@@ -1,8 +1,10 @@
 """What a caller sees of networks in training: a bar, a note that there could be one, or what it makes of it itself."""
 
+import contextlib
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
@@ -14,29 +16,42 @@ NOTE_AFTER = 10.0  # seconds
 _LOG = logging.getLogger("irtjax")
 
 
+Report = Callable[[Progress], None]
+
+
+@contextlib.contextmanager
 def reporter(
-    progress: bool, on_progress: Callable[[Progress], None] | None, clock: Callable[[], float] = time.monotonic
-) -> Callable[[Progress], None] | None:
-    """What to call with the progress of networks; of several processes, only the first shows it.
+    progress: bool, on_progress: Report | None, number: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Report | None]:
+    """Yields what to call with the progress of networks; of several processes, only the first shows it.
 
     Args:
-        progress: whether to show a bar on standard error.
+        progress: whether to show a bar on standard error, from now on.
         on_progress: of the caller, who then sees to it. Without it and without a bar, one line is logged as a warning
-            after `NOTE_AFTER` seconds, as training may take hours.
+            after `NOTE_AFTER` seconds, as training may take hours, and compiling before it minutes.
+        number: of networks.
         clock: seconds.
     """
-    if on_progress is not None and not progress:
-        return on_progress
-    if jax.process_index() > 0:
-        return on_progress
-    shown = _bar(clock) if progress else _note(clock)
+    if jax.process_index() > 0 or (on_progress is not None and not progress):
+        yield on_progress
+    elif progress:
+        shown = _bar(number, clock)
 
-    def both(state: Progress) -> None:
-        shown(state)
-        if on_progress is not None:
-            on_progress(state)
+        def both(state: Progress) -> None:
+            shown(state)
+            if on_progress is not None:
+                on_progress(state)
 
-    return both
+        yield both
+    else:
+        message = "training %d networks (at first, programs are compiled): `progress=True` shows how far they are"
+        timer = threading.Timer(NOTE_AFTER, _LOG.warning, (message, number))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield None
+        finally:
+            timer.cancel()
 
 
 def seconds_left(elapsed: float, state: Progress, before: int = 0) -> float | None:
@@ -54,27 +69,15 @@ def seconds_left(elapsed: float, state: Progress, before: int = 0) -> float | No
     return elapsed * (half + state.waiting) / (finished + half) if finished > 0 else None
 
 
-def _note(clock: Callable[[], float]) -> Callable[[Progress], None]:
-    began, told = clock(), False
-
-    def note(state: Progress) -> None:
-        nonlocal told
-        if not told and state.training and clock() - began >= NOTE_AFTER:
-            told = True
-            number = state.finished + state.training + state.waiting
-            _LOG.warning("training %d networks: `progress=True` shows how far they are", number)
-
-    return note
-
-
-def _bar(clock: Callable[[], float]) -> Callable[[Progress], None]:
-    began, before = clock(), 0
-    bar = tqdm(unit=" networks", bar_format="{desc} {bar} {n_fmt}/{total_fmt}{unit} [{elapsed}]{postfix}", delay=1e-9)
+def _bar(number: int, clock: Callable[[], float]) -> Report:
+    began, before, first = clock(), 0, True
+    bar = tqdm(total=number, unit=" networks", bar_format="{desc} {bar} {n_fmt}/{total_fmt}{unit} [{elapsed}]{postfix}")
+    bar.set_postfix_str("compiling")
 
     def show(state: Progress) -> None:
-        nonlocal before
-        if bar.total is None:
-            before = state.finished
+        nonlocal before, first
+        if first:
+            before, first = state.finished, False
         bar.total, bar.n = state.finished + state.training + state.waiting, state.finished
         left = seconds_left(clock() - began, state, before)
         accuracies = f"accuracy {np.nanmin(state.accuracies):.2f} to {np.nanmax(state.accuracies):.2f}"

@@ -11,6 +11,7 @@ import irtjax
 from irtjax.comparison.grades import probabilities, scores
 from irtjax.estimation.families import fit_families
 from irtjax.responses.from_arrays import of_grades
+from irtjax.responses.sparse import of_matrix
 
 RNG = np.random.default_rng(0)
 THRESHOLDS = np.linspace(-1, 1, 6)[:, None] + np.array([-1.2, 0.0, 1.2])
@@ -97,3 +98,25 @@ def test_the_true_model_beats_the_item_rates_and_shuffled_grades_do_not(response
 def test_bad_arguments(responses, arguments, message):
     with pytest.raises(irtjax.InputError, match=message):
         irtjax.compare(responses, **arguments)
+
+
+def test_comparison_of_single_grades_is_that_of_the_matrix():
+    table = graded(200)
+    table[RNG.random(table.shape) < 0.4] = np.nan
+    table[table[:, 0] == 4, 0] = 3  # a category of the scale that nobody has of this item
+    table[0] = 1, 2, 3, 4, np.nan, 1
+    matrix = of_grades(table, [f"s{j}" for j in range(200)], [f"i{i}" for i in range(6)])
+    one, other = (irtjax.compare(each, ("graded",), folds=2, seed=1) for each in (of_matrix(matrix), matrix))
+    for name in ("table", "folds"):
+        found, expected = (getattr(each, name).drop(columns="seconds", errors="ignore") for each in (one, other))
+        numbers = expected.select_dtypes("number").columns
+        np.testing.assert_allclose(found[numbers], expected[numbers], atol=1e-5)
+        assert found.drop(columns=numbers).equals(expected.drop(columns=numbers))
+
+
+def test_single_grades_are_compared_without_a_matrix(monkeypatch):
+    table = graded(60)
+    table[RNG.random(table.shape) < 0.3] = np.nan
+    single = of_matrix(of_grades(table, [f"s{j}" for j in range(60)], [f"i{i}" for i in range(6)]))
+    monkeypatch.setattr(type(single), "read", lambda self: pytest.fail("made the matrix"))
+    assert len(irtjax.compare(single, ("graded",), folds=2).table) == 2

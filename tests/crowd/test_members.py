@@ -248,8 +248,13 @@ def test_bad_crowds_are_named(change, message):
 
 def test_the_usual_designs_fit_their_tasks():
     assert default_design(TASK) == CrowdDesign()
-    small = dataclasses.replace(TASK, name="mine", classes=("a", "b"), train=TASK.train._replace(labels=np.zeros(40)))
-    assert default_design(small) == CrowdDesign(min_subset=20, max_corruption=0.5)
+
+    def design(count, classes):
+        return default_design(tasks.from_arrays(np.arange(float(count))[:, None], np.arange(count) % classes))
+
+    assert design(40, 2) == CrowdDesign(min_subset=4, max_corruption=0.5)  # two of each class
+    assert design(2000, 4) == CrowdDesign(min_subset=50, max_corruption=0.75)
+    assert design(2000, 100) == CrowdDesign(min_subset=200, max_corruption=0.8)
 
 
 def test_examples_in_every_subset():

@@ -7,6 +7,11 @@ from scipy.special import expit
 
 import irtjax
 from irtjax.errors import InputError
+from irtjax.estimation.free_items import with_free_items
+from irtjax.estimation.grouping import membership
+from irtjax.responses.convert import as_responses
+from irtjax.responses.from_arrays import of_grades
+from irtjax.responses.sparse import of_matrix
 
 OPTIONS = {"priors": None}
 
@@ -186,3 +191,35 @@ def test_new_subjects_on_grades_that_are_free_by_group():
     assert (abilities["a"] > abilities["b"] + 0.1).mean() > 0.9  # the same grades tell more where the item is harder
     with pytest.raises(InputError, match="name the group"):
         irtjax.score(fit, grades[:50])
+
+
+def test_single_answers_are_split_as_the_matrix_is(monkeypatch):
+    rng = np.random.default_rng(2)
+    values = rng.integers(0, 3, (60, 5))
+    values[rng.random(values.shape) < 0.4] = -1
+    values[:3, 2], values[3:6, 2] = (0, 1, 2), (0, 1, 2)
+    ids = [f"s{j}" for j in range(60)], [f"i{i}" for i in range(5)]
+    grades = of_grades(np.where(values < 0, np.nan, values), *ids)
+    right = irtjax.ResponseMatrix(np.minimum(values, 1), *ids)
+    groups = membership(np.resize(["a", "a", "a", "b", "b", "b", "c"], 60), np.array(ids[0]))
+    for matrix in (grades, right):
+        expected = with_free_items(matrix, groups, {2: "all", 4: "all"})
+        single = of_matrix(matrix)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(single), "read", lambda self: pytest.fail("made the matrix"))
+            found = with_free_items(single, groups, {2: "all", 4: "all"})
+        assert found.responses == of_matrix(expected.responses)
+        assert found.group.tolist() == expected.group.tolist()
+        assert [(kind, at.tolist()) for kind, at in found.membership.copies] == [
+            (kind, at.tolist()) for kind, at in expected.membership.copies
+        ]
+
+
+def test_fits_of_single_answers_are_those_of_the_matrix(data, fits):
+    answers, groups = data
+    single = of_matrix(as_responses(answers))
+    found = irtjax.fit(single, groups=groups, free_by_group={"i2": "difficulty"}, **OPTIONS)
+    assert found.details["num_answers"] == single.num_answers
+    assert found.log_likelihood == pytest.approx(fits["difficulty"].log_likelihood, abs=1e-5)
+    np.testing.assert_allclose(found.difficulty, fits["difficulty"].difficulty, atol=1e-4)
+    np.testing.assert_allclose(found.difficulty_se, fits["difficulty"].difficulty_se, rtol=1e-3)

@@ -10,7 +10,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 from irtjax import InputError
 from irtjax.groups.dif import dif
 from irtjax.groups.mantel_haenszel import mantel_haenszel
-from irtjax.groups.matching import Graded, purified
+from irtjax.groups.matching import of_matrix, purified
 from irtjax.groups.score_regression import score_regression
 
 SETS = "sim_dif2pl", "verbal_gender"
@@ -33,11 +33,17 @@ def simulated(seed, sizes=(150, 150), num_items=15, means=(0.0, 0.0), top=1, shi
     steps = np.linspace(-0.7, 0.7, top) if top > 1 else np.zeros(1)
     uniform = rng.random(b.shape)
     y = sum((uniform < 1 / (1 + np.exp(-(theta[:, None] - b - step)))).astype(float) for step in steps)
-    return Graded(y, member, len(sizes))
+    return of_matrix(y, member, len(sizes))
+
+
+def matrix(data):
+    y = np.full((len(data.member), data.num_items), np.nan)
+    y[data.subjects, data.items] = data.y
+    return y
 
 
 def every(data):
-    return np.ones(data.y.shape[1], bool)
+    return np.ones(data.num_items, bool)
 
 
 def test_strata_are_those_of_the_references(reference):
@@ -60,7 +66,7 @@ def test_strata_are_those_of_the_references(reference):
 
 def test_differences_of_means_are_those_of_standardisation(reference):
     responses, groups, read = reference
-    data = Graded(responses.to_numpy(float), (groups == "foc").astype(int), 2)
+    data = of_matrix(responses.to_numpy(float), (groups == "foc").astype(int), 2)
     found = mantel_haenszel(data, every(data))
     np.testing.assert_allclose(found.difference, read("own_MH_ETS").std_p_dif_foc_minus_ref, atol=1e-12)
     np.testing.assert_allclose(found.log_odds_se**2, read("own_MH_ETS").log_alpha_var_RBG, rtol=1e-9)
@@ -86,8 +92,8 @@ def test_regressions_are_those_of_the_references(reference):
 
 def test_graded_items_are_regressed_as_by_statsmodels():
     data = simulated(1, top=3)
-    found, y = score_regression(data, every(data)), data.y[:, 4]
-    score, group = data.y.sum(axis=1), data.member.astype(float)
+    found, y = score_regression(data, every(data)), matrix(data)[:, 4]
+    score, group = matrix(data).sum(axis=1), data.member.astype(float)
     designs = [[score], [score, group], [score, group, score * group]]
     heights = [
         OrderedModel(y, np.stack(x, axis=1) - np.mean(x, axis=1), distr="logit")
@@ -101,8 +107,8 @@ def test_graded_items_are_regressed_as_by_statsmodels():
 
 def test_strata_are_those_of_statsmodels_and_answers_that_are_missing_count_nowhere():
     data = simulated(2)
-    y = np.where(np.random.default_rng(0).random(data.y.shape) < 0.1, np.nan, data.y)
-    found = mantel_haenszel(Graded(y, data.member, 2), every(data), continuity=False)
+    y = np.where(np.random.default_rng(0).random((300, 15)) < 0.1, np.nan, matrix(data))
+    found = mantel_haenszel(of_matrix(y, data.member, 2), every(data), continuity=False)
     known = ~np.isnan(y[:, 3])
     number = (~np.isnan(y)).sum(axis=1)
     score = np.round(np.nansum(y, axis=1) / number * y.shape[1])
@@ -119,7 +125,7 @@ def test_strata_are_those_of_statsmodels_and_answers_that_are_missing_count_nowh
 
 def test_the_order_of_groups_changes_signs_and_nothing_else():
     data = simulated(3, shift=0.8)
-    turned = Graded(data.y, 1 - data.member, 2)
+    turned = data._replace(member=1 - data.member)
     one, other = (mantel_haenszel(each, every(data)) for each in (data, turned))
     np.testing.assert_allclose(one.statistic, other.statistic)
     np.testing.assert_allclose(one.delta, -other.delta)
@@ -146,7 +152,7 @@ def test_p_values_are_uniform_without_dif_and_planted_dif_is_found(sizes, top):
 def test_a_table_has_what_the_issue_of_a_benchmark_needs():
     data = simulated(4, shift=2.0)
     names = [f"i{i}" for i in range(15)]
-    table = pd.DataFrame(data.y, index=[f"s{j}" for j in range(300)], columns=names)
+    table = pd.DataFrame(matrix(data), index=[f"s{j}" for j in range(300)], columns=names)
     groups = pd.Series(np.where(data.member, "new", "old"), table.index)
     found = dif(table, groups, "logistic")
     assert found.columns[:6].tolist() == ["item_id", "statistic", "df", "p_value", "p_adjusted", "effect"]
@@ -159,7 +165,7 @@ def test_a_table_has_what_the_issue_of_a_benchmark_needs():
 
 def test_the_default_is_the_score_test_of_any_model():
     data = simulated(4, shift=2.0)
-    table = pd.DataFrame(data.y, columns=[f"i{i}" for i in range(15)])
+    table = pd.DataFrame(matrix(data), columns=[f"i{i}" for i in range(15)])
     groups = np.where(data.member, "new", "old")
     found, by_1pl = dif(table, groups), dif(table, groups, model="1pl")
     for one in (found, by_1pl):
@@ -184,9 +190,9 @@ def test_purification_of_many_items_ends_where_few_come_or_go():
 
 def test_a_group_that_is_always_right_is_tested_all_the_same():
     data = simulated(5)
-    y = data.y.copy()
+    y = matrix(data)
     y[data.member == 1, 2] = 1.0
-    found = score_regression(Graded(y, data.member, 2), every(data))
+    found = score_regression(of_matrix(y, data.member, 2), every(data))
     assert np.isfinite(found.both).all()
     assert found.both.argmax() == 2
 
@@ -203,6 +209,6 @@ def test_a_group_that_is_always_right_is_tested_all_the_same():
 )
 def test_what_cannot_be_tested_is_told_in_a_line(options, message):
     data = simulated(6, (20, 20), 4)
-    arguments = {"responses": data.y, "groups": ["a", "b"] * 20} | options
+    arguments = {"responses": matrix(data), "groups": ["a", "b"] * 20} | options
     with pytest.raises(InputError, match=message):
         dif(arguments.pop("responses"), arguments.pop("groups"), **arguments)

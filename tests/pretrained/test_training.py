@@ -24,11 +24,11 @@ RNG = np.random.default_rng(0)
 CLASSES = ("negative", "positive")
 
 
-def examples(count, sentences=1):
+def examples(count, sentences=1, name=""):
     """Five random words, so that one program is compiled, of one half of them in positive examples."""
     positive = RNG.random(count) < 0.5
     words = [[list(RNG.choice(WORDS[:6] if at else WORDS[6:12], 5)) for at in positive] for _ in range(sentences)]
-    ids = np.array([f"item {at}" for at in range(count)])
+    ids = np.array([f"{name} item {at}" for at in range(count)])
     return Examples(tuple([" ".join(one) for one in part] for part in words), np.array(positive, np.int32), ids)
 
 
@@ -38,7 +38,9 @@ def folder(tmp_path_factory):
 
 
 def make(folder, sentences=1, **options):
-    splits = {name: examples(count, sentences) for name, count in (("train", 96), ("validation", 32), ("test", 32))}
+    splits = {
+        name: examples(count, sentences, name) for name, count in (("train", 96), ("validation", 32), ("test", 32))
+    }
     return make_task("toy", splits, CLASSES, TaskOptions(pretrained=str(folder), **options))
 
 

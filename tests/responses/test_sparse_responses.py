@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
+from simulation import simulate
 
 import irtjax
 from irtjax.errors import InputError
+from irtjax.responses.joining import concatenate_subjects
 from irtjax.responses.linked_blocks import linked_blocks
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.sparse import SparseResponses, is_sparse, of_matrix
@@ -137,3 +139,16 @@ def test_rule_and_whole_matrix():
     with pytest.raises(InputError, match=r"`responses.read\(\)`"):
         huge.values[:3:2, :]
     assert irtjax.SparseResponses is SparseResponses
+
+
+def test_several_sources_are_joined_by_the_answer(monkeypatch):
+    one, other = (simulate(40, 12, seed=seed, missing=0.6)[0] for seed in (1, 2))
+    other = irtjax.ResponseMatrix(other.values[:, ::-1], other.subject_ids, np.array([*one.item_ids[:6], *"uvwxyz"]))
+    expected = concatenate_subjects({"a": one, "b": other})
+    single = of_matrix(one), of_matrix(other)
+    assert concatenate_subjects({"a": single[0], "b": other}) == expected  # few cells: a matrix is as good
+    with monkeypatch.context() as patch:
+        patch.setattr(SparseResponses, "read", lambda self: pytest.fail("made the matrix"))
+        for parts in (single, (single[0], other)):
+            assert concatenate_subjects(dict(zip("ab", parts, strict=True)), sparse=True) == of_matrix(expected)
+    assert expected.subject_ids[0] == "a/" + str(one.subject_ids[0])

@@ -11,6 +11,8 @@ from irtjax.item_models.coded_counts import coded
 from irtjax.item_models.listing import model_of
 from irtjax.responses import sparse_scales
 from irtjax.responses.convert import as_given
+from irtjax.responses.formats import data_frames, given_rows, long_csv, parquet
+from irtjax.responses.kinds import kinds_of
 from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.responses.scaling import COUNTED, ORDERED, SHARED, UNORDERED, as_scaled, as_sparse
 from irtjax.responses.sparse import SparseResponses, of_matrix
@@ -132,3 +134,48 @@ def test_means_and_trials_are_those_of_pairs():
         as_sparse(as_given(rows.drop(columns="trials")), [UNORDERED, UNORDERED])
     with pytest.raises(InputError, match="subject 'a', item 'x': 3 successes of 2 trials"):
         as_sparse(as_given(rows.drop(columns="trials")), [COUNTED, COUNTED])
+
+
+def long_table(cells):
+    subjects, items = np.divmod(np.random.default_rng(7).permutation(len(cells)), 5)
+    return pd.DataFrame({"subject_id": subjects, "item_id": items, "response": cells}).astype({"subject_id": str})
+
+
+@pytest.mark.parametrize("kind", ["csv", "quote", "parquet", "frame"])
+def test_many_different_numbers_are_held_as_numbers(tmp_path, monkeypatch, kind):
+    table = long_table(np.round(np.random.default_rng(8).random(200), 9))
+    table.loc[3, "response"] = np.nan
+    expected = as_sparse(as_given(table), [SHARED] * 5)
+    monkeypatch.setattr(given_rows, "MOST_DIFFERENT", 50)
+    monkeypatch.setattr(long_csv, "BLOCK", 400)
+    monkeypatch.setattr(data_frames, "AT_ONCE", 30)
+    monkeypatch.setattr(given_rows, "AT_ONCE", 30)
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 30)
+    if kind == "quote":  # within a cell, where Arrow's reader does not go
+        table["subject_id"] = table["subject_id"].str.replace("39", '39"')
+    source = tmp_path / f"table.{'parquet' if kind == 'parquet' else 'csv'}"
+    if kind == "parquet":
+        table.to_parquet(source, index=False)
+    else:
+        table.to_csv(source, index=False, quoting=3 if kind == "quote" else 0, escapechar="\\")
+        source.write_text(source.read_text().replace("\\", ""))
+    given = as_given(table if kind == "frame" else str(source))
+    assert given.cells.at is None
+    assert kinds_of(given) == kinds_of(as_given(table)) == ["shares"] * 5
+    found = as_sparse(given, [SHARED] * 5)
+    np.testing.assert_array_equal(found.answers, expected.answers)
+    np.testing.assert_array_equal(found.items, expected.items)
+    assert found.trials is None
+
+
+def test_a_text_among_many_numbers_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(given_rows, "MOST_DIFFERENT", 50)
+    monkeypatch.setattr(long_csv, "BLOCK", 400)
+    table = long_table(np.random.default_rng(8).random(200).round(6)).astype({"response": str})
+    table.loc[190, "response"] = "a lot"
+    table.to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(InputError, match=r"table.csv: line 192: 'a lot' is no number, and there are more than 50"):
+        as_given(str(tmp_path / "table.csv"))
+    table.loc[2, "response"] = "a lot"  # where texts were there before, all cells are kept
+    table.to_csv(tmp_path / "table.csv", index=False)
+    assert as_given(str(tmp_path / "table.csv")).cells.tolist() == table["response"].tolist()

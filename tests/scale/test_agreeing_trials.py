@@ -8,6 +8,7 @@ from scipy.stats import betabinom, kstest, norm
 import irtjax
 from irtjax.kernels.quadrature import rectangular
 from irtjax.responses.from_arrays import of_counts
+from irtjax.scale.forms import forms
 from irtjax.scale.item_fit import s_x2
 
 SUBJECTS, ITEMS = 150, 6
@@ -107,7 +108,7 @@ def test_sums_of_counts_of_as_many_trials():
     fit = irtjax.fit(given, "beta_binomial", max_iterations=40, standard_errors=False)
     nodes, top = rectangular(61), n[0]
     p = np.exp(np.stack([log_p(fit, k, top, nodes.nodes[:, 0]) for k in range(6)], axis=2))
-    expected = s_x2(given.values.astype(int), p, np.exp(nodes.log_weights), top, np.full(ITEMS, 3))
+    expected = s_x2(forms(given.values.astype(int)), p, np.exp(nodes.log_weights), top, np.full(ITEMS, 3))
     found = irtjax.item_fit(fit)
     for column in ("s_x2", "degrees_of_freedom", "p_value"):
         np.testing.assert_allclose(found[column], expected[column], rtol=1e-6)

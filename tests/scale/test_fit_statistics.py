@@ -15,15 +15,18 @@ from experiments.reports import item_fit as report
 from irtjax import InputError
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.sparse import of_matrix
 from irtjax.scale import mean_squares, tested
 from irtjax.scale.collapsing import collapse
 from irtjax.scale.fit_statistics import _curves
-from irtjax.scale.local_dependence import expected_q3, q3
+from irtjax.scale.local_dependence import Residuals, pairs
 from irtjax.scale.margins import features
 from irtjax.scale.misfit import lz, misfit
 from irtjax.scale.misfit import mean_squares as of_right_wrong
 from irtjax.scale.overall_fit import fit_of_margins
 from irtjax.scale.person_fit import standardised_log_likelihoods
+from irtjax.scale.posteriors import nodes_of
 from irtjax.scale.response_curves import category_curves, worth
 from irtjax.scale.sum_scores import rest_distributions, sum_distribution
 from irtjax.scoring.family_items import known_items
@@ -151,11 +154,11 @@ def test_integrated_mean_squares_by_brute_force(fit):
             own = rest * p[:, i, values[j, i]] / chance[values[j, i]]
             square[j, i] = own @ (values[j, i] - mean[:, i]) ** 2
             standardised[j, i] = terms[values[j, i]]
-    (part,) = mean_squares.terms(test, tested.nodes_of(test))
+    (part,) = mean_squares.terms(test, nodes_of(test))
     seen = values >= 0
-    np.testing.assert_allclose(part.square, square, rtol=1e-6)
-    np.testing.assert_allclose(part.standardised, standardised, rtol=1e-6)
-    np.testing.assert_allclose(part.spread_of_standardised, np.where(seen, spread, 0.0), rtol=1e-6)
+    np.testing.assert_allclose(part.square, square[seen], rtol=1e-6)
+    np.testing.assert_allclose(part.standardised, standardised[seen], rtol=1e-6)
+    np.testing.assert_allclose(part.spread_of_standardised, spread[seen], rtol=1e-6)
     found = mean_squares.integrated(test, np.zeros(4, int))[0]
     np.testing.assert_allclose(found.outfit, standardised.sum(axis=0) / seen.sum(axis=0), rtol=1e-6)
     assert np.isnan(found.outfit_t).all()  # of eight subjects
@@ -189,14 +192,21 @@ def test_person_fit_by_hand(fit):
         assert found.lz_star[j] == pytest.approx(star, abs=1e-9)
 
 
+def pairs_of(observed, residuals, same_slope):
+    single = of_matrix(ResponseMatrix(np.where(observed, 1, -1).astype(np.int8), *ids(observed)))
+    one = np.ones(single.num_answers)
+    return pairs(single, Residuals(residuals[observed], same_slope * one, one, one), np.inf)
+
+
 def test_residual_correlations_over_those_who_answered_both():
     rng = np.random.default_rng(2)
     residuals, observed = rng.normal(size=(40, 3)), rng.uniform(size=(40, 3)) < 0.8
     both = observed[:, 0] & observed[:, 2]
-    found = q3(residuals, observed)
-    assert found[0, 2] == pytest.approx(np.corrcoef(residuals[both, 0], residuals[both, 2])[0, 1])
+    found = pairs_of(observed, residuals, same_slope=0.0)
+    assert (found.first[1], found.second[1], found.number[1]) == (0, 2, both.sum())
+    assert found.q3[1] == pytest.approx(np.corrcoef(residuals[both, 0], residuals[both, 2])[0, 1])
     same = np.ones((50, 6))  # parallel items, and no population
-    np.testing.assert_allclose(expected_q3(same, same, same, np.inf)[0, 1:], -1 / 5, rtol=1e-6)
+    np.testing.assert_allclose(pairs_of(same > 0, same, same_slope=1.0).expected, -1 / 5, rtol=1e-6)
 
 
 @pytest.mark.slow

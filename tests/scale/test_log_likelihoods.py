@@ -14,6 +14,7 @@ from irtjax.responses.scaled import ScaledResponses
 from irtjax.scale import tested
 from irtjax.scale.fit_statistics import person_fit
 from irtjax.scale.log_likelihoods import terms_at
+from irtjax.scale.person_fit import Terms
 from irtjax.scoring.family_items import known_items
 
 STEP = 1e-5
@@ -39,16 +40,17 @@ def mixed_test():
     known, values = known_items(ITEMS), np.array([[2, 0.37, 3], [0, 1.0, 0], [1, 0.0, 6]])
     trials = np.array([[1, 1, 5], [1, 1, 4], [1, 1, 6]])
     responses = ScaledResponses(values, np.array(list("abc")), known.item_ids, known.scales, trials)
-    top = np.asarray(known.parameters.top)
-    times = trials.astype(float)
-    return tested.Tested(
-        None, responses, values, times, known.model, known.parameters, known, top, None, None, False, values, times
-    )
+    top, graded = np.asarray(known.parameters.top), np.array([True, False, False])
+    single = tested.one_by_one(responses)
+    times = trials.astype(float).ravel()
+    items = known.parameters, known, top, graded
+    return tested.Tested(None, responses, single, times, known.model, *items, None, None, False, single.answers, times)
 
 
 def test_they_are_those_of_all_responses_that_there_could_be():
     test, theta = mixed_test(), np.array([-0.7, 0.2, 1.1])
-    found, values = terms_at(test, slice(0, 3), theta), test.values
+    found, values = terms_at(test, np.arange(9), np.repeat(theta, 3)), test.values
+    found = Terms(*(leaf.reshape(3, 3) for leaf in found))
 
     nodes, weights = np.polynomial.legendre.leggauss(200)
     between, weights = (1 + np.sin(np.pi * nodes / 2)) / 2, weights * np.pi / 4 * np.cos(np.pi * nodes / 2)
@@ -72,7 +74,7 @@ def test_they_are_those_of_all_responses_that_there_could_be():
         expected = [own - mean, p @ middle**2 - mean**2, p @ (middle * score), p @ score**2]
         leaves = found.residual, found.variance, found.both, found.information
         np.testing.assert_allclose([leaf[j, 1] for leaf in leaves], expected, rtol=1e-6)
-        n = test.observed[j, 2]
+        n = test.trials.reshape(3, 3)[j, 2]
         k = np.arange(n + 1)
         low, middle, high = (0.2 + 0.8 * expit(1.1 * (theta[j] + step + 0.2)) for step in (-STEP, 0.0, STEP))
         pmf, score = binom.pmf(k, n, middle), (binom.logpmf(k, n, high) - binom.logpmf(k, n, low)) / (2 * STEP)

@@ -28,16 +28,15 @@ def test_against_all_outcomes():
     above = np.cumsum(chances[::-1])[::-1]
     for level in (0.2, 0.05, 0.01, 1e-3, 1e-4):
         at = int(np.searchsorted(-above, -level))
-        found = product_p_values(p, np.ones_like(p), np.array([0]), np.array([1]), sums[[at]])[0]
+        found = product_p_values(p[:, :1], p[:, 1:], np.ones((9, 1)), sums[[at]])[0]
         assert found == pytest.approx(2 * above[at], rel=0.15)
 
 
 def test_missing_answers_are_as_if_not_there():
     rng = np.random.default_rng(1)
-    p, seen = rng.uniform(0.1, 0.9, (60, 2)), np.ones((60, 2))
-    seen[40:, 1] = 0
-    pair, total = (np.array([0]), np.array([1])), np.array([2.0])
-    whole, part = product_p_values(p, seen, *pair, total), product_p_values(p[:40], seen[:40], *pair, total)
+    (one, other), seen, total = rng.uniform(0.1, 0.9, (2, 60, 1)), np.ones((60, 1)), np.array([2.0])
+    seen[40:] = 0
+    whole, part = product_p_values(one, other, seen, total), product_p_values(one[:40], other[:40], seen[:40], total)
     np.testing.assert_allclose(whole, part, rtol=1e-9)
 
 

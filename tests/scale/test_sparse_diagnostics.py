@@ -1,4 +1,4 @@
-"""Diagnostics of fits of single answers: those of the whole matrix, or one error where it has too many cells."""
+"""Diagnostics of fits of single answers: those of the whole matrix, which is not made, or one error."""
 
 import dataclasses
 
@@ -9,35 +9,102 @@ from simulation import simulate
 
 import irtjax
 from irtjax import InputError
+from irtjax.auditing import second_dimension
 from irtjax.plots.fitted_items import places
 from irtjax.responses import values
-from irtjax.responses.sparse import of_matrix
+from irtjax.responses.matrix import ResponseMatrix
+from irtjax.responses.sparse import SparseResponses, of_matrix
+from irtjax.scale import answer_means, local_dependence
+from irtjax.scale.dimensionality import compare_factors
+from irtjax.scale.groups import values_of_subjects
+from irtjax.scale.misfit import misfit
 
 
 @pytest.fixture(scope="module")
 def fits():
-    """The same fit twice, of single answers and of a matrix."""
+    """The same fit twice, of single answers and of a matrix; a third of the cells are missing."""
     matrix = simulate(200, 20, seed=3, missing=0.3)[0]
     fit = irtjax.fit(of_matrix(matrix), "1pl")
     return fit, dataclasses.replace(fit, responses=matrix)
 
 
-@pytest.mark.parametrize("name", ["item_fit", "person_fit", "local_dependence"])
-def test_statistics_are_those_of_the_matrix(fits, name, monkeypatch):
-    found, expected = (getattr(irtjax, name)(fit) for fit in fits)
+@pytest.fixture
+def no_matrix(monkeypatch):
+    """Single answers are never read as a matrix, nor put into one."""
+
+    def refuse(self):
+        raise AssertionError("all cells")
+
+    monkeypatch.setattr(SparseResponses, "read", refuse)
+    monkeypatch.setattr(answer_means, "DENSE", 2.0)
+    monkeypatch.setattr(local_dependence, "DENSE", 2.0)
+    monkeypatch.setattr(second_dimension, "DENSE", 2.0)
+
+
+def alike(found, expected, **tolerance):
     numbers = expected.select_dtypes("number").columns
-    np.testing.assert_allclose(found[numbers], expected[numbers], atol=1e-6)
+    np.testing.assert_allclose(found[numbers], expected[numbers], **tolerance)
     assert found.drop(columns=numbers).equals(expected.drop(columns=numbers))
-    monkeypatch.setattr(values, "MOST_CELLS", 1000)
-    with pytest.raises(InputError, match=r"200 subjects × 20 items with .* answers: this goes through all cells"):
-        getattr(irtjax, name)(fits[0])
 
 
-def test_groups_and_ratios(fits, monkeypatch):
+@pytest.mark.parametrize("name", ["item_fit", "person_fit", "local_dependence"])
+def test_statistics_are_those_of_the_matrix(fits, name, request):
+    expected = getattr(irtjax, name)(fits[1])
+    request.getfixturevalue("no_matrix")
+    tolerance = 1e-7 if name == "person_fit" else 1e-8  # modes are found to 1e-8
+    alike(getattr(irtjax, name)(fits[0]), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("method", ["mantel_haenszel", "logistic", "score"])
+def test_dif_is_that_of_the_matrix(fits, method, request):
+    groups = dict(zip(fits[0].responses.subject_ids, np.arange(200) % 2, strict=True))
+    expected = irtjax.dif(fits[1].responses, groups, method)
+    request.getfixturevalue("no_matrix")
+    found = irtjax.dif(fits[0].responses, groups, method)
+    alike(found, expected, rtol=1e-8 if method != "score" else 1e-5, atol=1e-8 if method != "score" else 1e-5)
+
+
+def test_pairs_without_common_subjects_are_left_out_of_long_tests(fits, monkeypatch):
+    whole = irtjax.local_dependence(fits[0])
+    monkeypatch.setattr(local_dependence, "MANY", 100)
+    monkeypatch.setattr(local_dependence, "FEWEST_OF_TEST", 100)
+    monkeypatch.setattr(local_dependence, "ENTRIES", 60)  # three items at a time
+    some = irtjax.local_dependence(fits[0]).set_index(["first", "second"])
+    expected = whole[whole["num_subjects"] >= 100].set_index(["first", "second"])
+    assert 0 < len(some) < len(whole)
+    np.testing.assert_allclose(some["q3"].loc[expected.index], expected["q3"], rtol=1e-9)
+    monkeypatch.setattr(local_dependence, "MOST", 10)
+    with pytest.raises(InputError, match="more than 10 pairs of the 20 items have 100 subjects in common"):
+        irtjax.local_dependence(fits[0])
+
+
+def test_forms_of_single_answers_have_s_x2(request):
+    matrix = simulate(240, 12, seed=5)[0]
+    cells = np.array(matrix.values)
+    cells[:120, :4], cells[120:, 8:] = -1, -1
+    matrix = ResponseMatrix(cells, matrix.subject_ids, matrix.item_ids)
+    fit = irtjax.fit(of_matrix(matrix), "1pl")
+    expected = irtjax.item_fit(dataclasses.replace(fit, responses=matrix))
+    assert expected["s_x2"].notna().all()
+    request.getfixturevalue("no_matrix")
+    alike(irtjax.item_fit(fit), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_an_audit_is_that_of_the_matrix(fits, request):
+    expected = irtjax.audit(fits[1])
+    request.getfixturevalue("no_matrix")
+    found = irtjax.audit(fits[0])
+    assert found.items["item_id"].tolist() == expected.items["item_id"].tolist()
+    for name in ("p_wrong_key", "evidence", "p_misfit", "mean_response"):
+        np.testing.assert_allclose(found.items[name], expected.items[name], rtol=1e-4, atol=1e-5)
+    assert found.second.share == pytest.approx(expected.second.share, rel=1e-8)
+    assert found.second.expected == pytest.approx(expected.second.expected, rel=0.05)  # of other draws
+    assert found.reliability == pytest.approx(expected.reliability, abs=1e-3)
+    assert abs(found.shuffled) < 0.35
+
+
+def test_ratios_and_what_needs_the_matrix(fits, monkeypatch):
     one, other = fits
-    groups = dict(zip(one.responses.subject_ids, np.arange(200) % 2, strict=True))
-    found, expected = (irtjax.dif(fit.responses, groups, method="mantel_haenszel") for fit in fits)
-    np.testing.assert_array_equal(found["p_value"], expected["p_value"])
     more = dataclasses.replace(other, num_parameters=one.num_parameters + 1)
     assert irtjax.likelihood_ratio_test(one, more).degrees_of_freedom == 1
     changed = one.responses.choose_answers(np.arange(one.responses.num_answers) > 0)
@@ -45,10 +112,30 @@ def test_groups_and_ratios(fits, monkeypatch):
         irtjax.likelihood_ratio_test(dataclasses.replace(one, responses=changed), more)
     with pytest.raises(InputError, match="needs the whole matrix"):
         np.asarray(one.responses.values)
+    found, expected = (values_of_subjects(fit.responses) for fit in fits)
+    np.testing.assert_allclose(found["percent_correct"], expected["percent_correct"])
     monkeypatch.setattr(values, "MOST_CELLS", 1000)
-    for call in (lambda: irtjax.audit(one), lambda: irtjax.dif(one.responses, groups)):
-        with pytest.raises(InputError, match="this goes through all cells"):
-            call()
+    with pytest.raises(InputError, match=r"200 subjects × 20 items with .* answers: this goes through all cells"):
+        irtjax.overall_fit(one)
+
+
+def test_misfit_is_that_of_the_matrix_but_for_nodes(fits):
+    found, expected = (misfit(fit) for fit in fits)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["wald", "likelihood_ratio", "lord"])
+def test_dif_by_fits_is_that_of_the_matrix(method, request):
+    matrix = simulate(300, 6, seed=6, missing=0.2)[0]
+    groups = dict(zip(matrix.subject_ids, np.arange(300) % 2, strict=True))
+    matrix = matrix.with_responses()
+    groups = {name: groups[name] for name in matrix.subject_ids}
+    expected = irtjax.dif(matrix, groups, method, model="1pl" if method == "lord" else "2pl")
+    request.getfixturevalue("no_matrix")
+    found = irtjax.dif(of_matrix(matrix), groups, method, model="1pl" if method == "lord" else "2pl")
+    alike(found, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +170,20 @@ def test_grades_are_not_taken_for_right_and_wrong(fits_of_grades):
     pd.testing.assert_frame_equal(found, expected)
     with pytest.raises(InputError, match="wrong keys are looked for in a fit of right and wrong answers"):
         irtjax.wrong_keys(one)
+
+
+def test_statistics_of_grades_are_those_of_the_matrix(fits_of_grades, request):
+    names = ("item_fit", "person_fit", "local_dependence")
+    expected = [getattr(irtjax, name)(fits_of_grades[1]) for name in names]
+    groups = np.arange(200) % 2
+    by_scores = irtjax.dif(fits_of_grades[1].responses, groups, "mantel_haenszel")
+    request.getfixturevalue("no_matrix")
+    for name, table in zip(names, expected, strict=True):
+        alike(getattr(irtjax, name)(fits_of_grades[0]), table, rtol=1e-7, atol=1e-7)
+    alike(irtjax.dif(fits_of_grades[0].responses, groups, "mantel_haenszel"), by_scores, rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_factors_of_grades_are_not_those_of_right_and_wrong(fits_of_grades):
+    one, other = (compare_factors(fit.responses, "graded") for fit in fits_of_grades)
+    np.testing.assert_allclose(one.table["log_likelihood"], other.table["log_likelihood"], rtol=1e-6)

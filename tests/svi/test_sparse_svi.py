@@ -11,13 +11,13 @@ from numpyro.infer.util import log_density
 from simulation import draw, simulate
 
 import irtjax
-from irtjax import InputError, processes
+from irtjax import InputError
 from irtjax.estimation.cells_or_answers import held_for
 from irtjax.kernels import answers as of_answers
 from irtjax.kernels import likelihood
-from irtjax.kernels.sharding import mesh_of
+from irtjax.kernels.sharding import along_subjects, mesh_of
 from irtjax.responses.sparse import SparseResponses, of_matrix
-from irtjax.svi import answers, guide, start
+from irtjax.svi import answers, guide, placing, start
 from irtjax.svi import fit as svi
 from irtjax.svi import model as svi_model
 
@@ -54,27 +54,57 @@ def test_the_likelihood_is_that_of_the_matrix(share, monkeypatch):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
 
 
+def test_several_devices_have_the_likelihood_of_one():
+    # of 61 subjects the last device has 13, where others have 16
+    responses, y, (theta, a, b) = pieces(0.3)
+    mesh = along_subjects(mesh_of(2, 2))
+    with jax.enable_x64(True):
+        blocks = placing.answers_on_devices(responses, None, None, 0, mesh)
+        one = jax.tree.map(lambda leaf: leaf[0], blocks.answers)
+        theta, a, b = map(jnp.asarray, (theta, a, b))
+        spread = functools.partial(of_answers.log_likelihood_2pl, mesh=mesh)
+        found, (of_subjects, *of_items) = jax.value_and_grad(spread, (0, 1, 2))(jnp.pad(theta, (0, 3)), a, b, one)
+        expected = jax.value_and_grad(likelihood.log_likelihood_2pl, (0, 1, 2))(theta, a, b, y)
+        assert not of_subjects[61:].any()
+        for mine, theirs in zip(
+            jax.tree.leaves((found, of_subjects[:61], of_items)), jax.tree.leaves(expected), strict=True
+        ):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("sizes", [{"subject_blocks": 4}, {"answer_blocks": 3}])
-def test_every_answer_is_in_one_block(sizes):
+def test_every_answer_is_in_one_block(sizes, devices):
     responses, y, _ = pieces(0.4, num_subjects=50)
-    found = answers.dealt(responses, **sizes)
+    of_devices = [answers.dealt(responses, **sizes, devices=devices, own=(d,)) for d in range(devices)]
+    assert_dealt(sizes, responses, y, of_devices)
+    together = answers.dealt(responses, **sizes, devices=devices, own=range(devices))
+    for whole, *parts in zip(*map(jax.tree.leaves, (together, *of_devices)), strict=True):
+        assert whole.shape[1] >= sum(part.shape[1] for part in parts)  # filled up to equal length
+
+
+def assert_dealt(sizes, responses, y, of_devices):
+    """Each answer is in one block of one device, and blocks have as many answers."""
+    each = -(-len(y) // len(of_devices))
     again = np.full(y.shape, -1)
-    for side, turned in ((found.answers.by_subject, False), (found.answers.by_item, True)):
-        number = np.zeros(y.shape, int)
-        for g, (codes, keys) in enumerate(zip(side.codes, side.keys, strict=True)):
-            there = codes > 0
-            own, other = np.broadcast_to(keys[..., None], codes.shape)[there], codes[there] >> 2
-            rows, columns = (other, own) if turned else (own, other)
-            if found.subjects is not None:
-                rows = found.subjects[g][rows]
-            np.add.at(number, (rows, columns), 1)
-            again[rows, columns] = codes[there] & 1
-        np.testing.assert_array_equal(number, y >= 0)
-        np.testing.assert_array_equal(again, y)
-    observed = (found.answers.by_subject.codes > 0).sum(axis=(1, 2, 3))
-    assert np.ptp(observed) <= (1 if "answer_blocks" in sizes else np.diff(responses.starts).max())
-    if found.subjects is not None:
-        np.testing.assert_array_equal(np.sort(found.subjects[found.subjects >= 0]), np.arange(50))
+    number, observed = np.zeros((2, *y.shape), int), 0
+    for device, found in enumerate(of_devices):
+        for at, (side, turned) in enumerate(((found.answers.by_subject, False), (found.answers.by_item, True))):
+            for g, (codes, keys) in enumerate(zip(side.codes, side.keys, strict=True)):
+                there = codes > 0
+                own, other = np.broadcast_to(keys[..., None], codes.shape)[there], codes[there] >> 2
+                rows, columns = (other, own) if turned else (own, other)
+                rows = rows + device * each if found.subjects is None else found.subjects[g][rows]
+                np.add.at(number[at], (rows, columns), 1)
+                again[rows, columns] = codes[there] & 1
+        observed = observed + (found.answers.by_subject.codes > 0).sum(axis=(1, 2, 3))
+    np.testing.assert_array_equal(number, np.broadcast_to(y >= 0, number.shape))
+    np.testing.assert_array_equal(again, y)
+    least = 1 if "answer_blocks" in sizes else len(of_devices) * np.diff(responses.starts).max()
+    assert np.ptp(observed) <= least
+    if of_devices[0].subjects is not None:
+        subjects = np.concatenate([found.subjects for found in of_devices], axis=1)
+        np.testing.assert_array_equal(np.sort(subjects[subjects >= 0]), np.arange(len(y)))
 
 
 @pytest.mark.parametrize("model", [pytest.param("1pl", marks=pytest.mark.slow), "2pl"])
@@ -148,6 +178,14 @@ def agree(found, expected):
         np.testing.assert_allclose(getattr(found, f"{name}_se"), se, rtol=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "start"), [("1pl", "mml"), ("2pl", "proportions")])
+def test_several_devices_find_what_one_does(model, start):
+    responses, _, _ = simulate(*SHAPE, seed=1, missing=0.3)
+    fit = functools.partial(svi.fit_svi, of_matrix(responses), model, start=start, max_steps=250)
+    agree(fit(mesh=mesh_of(1, 4)), fit())
+
+
 @pytest.mark.parametrize("name", start.LOCATIONS)
 def test_starts_are_those_of_the_matrix(name):
     responses, _, _ = simulate(*SHAPE, seed=1, missing=0.3)
@@ -159,13 +197,22 @@ def test_starts_are_those_of_the_matrix(name):
         found = start.starting_point(single, "2pl", name, hyperparameters, answers=dealt)
         for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
+    if name == "proportions":
+        mesh = along_subjects(mesh_of(1, 4))
+        for batch in (None, 40):
+            dealt = placing.answers_on_devices(single, batch, None, 0, mesh)
+            found = start.starting_point(single, "2pl", name, hyperparameters, mesh, answers=dealt)
+            for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("devices", [1, 4])
 @pytest.mark.parametrize("batch", [{"batch_subjects": 40}, {"batch_answers": 2500}])
-def test_minibatches_lead_to_the_same_estimates(batch):
+def test_minibatches_lead_to_the_same_estimates(batch, devices):
     responses, _, _ = simulate(*SHAPE, seed=3, missing=0.3)
     single = of_matrix(responses)
+    batch = batch | {"mesh": None if devices == 1 else mesh_of(1, devices)}
     found, expected = svi.fit_svi(single, **batch), svi.fit_svi(single)
     assert found.converged
     for name in ("ability", "difficulty"):
@@ -198,7 +245,7 @@ def test_large_matrices_with_few_answers_are_fitted_by_the_answer():
     assert held_for(responses, False, {}, "svi") is responses
 
 
-def test_bad_requests_are_named(monkeypatch):
+def test_bad_requests_are_named():
     responses, _, _ = simulate(10, 10)
     single = of_matrix(responses)
     fit = functools.partial(irtjax.fit, model="1pl", estimator="svi")
@@ -212,11 +259,5 @@ def test_bad_requests_are_named(monkeypatch):
         fit(single, batch_items=5, sparse=True)
     with pytest.raises(InputError, match="`batch_answers` are of single answers: fit with `sparse=True`"):
         fit(responses, batch_answers=10, sparse=False)
-    with pytest.raises(InputError, match="single answers works on one device: leave out `mesh`"):
-        fit(single, mesh=mesh_of(1, 1), sparse=True)
-    grades = np.arange(12).reshape(6, 2) % 3
-    with pytest.raises(InputError, match="`sparse`: estimator svi of such responses goes through the whole matrix"):
-        irtjax.fit(grades, "graded", "svi", sparse=True)
-    monkeypatch.setattr(processes, "number", lambda: 2)
-    with pytest.raises(InputError, match="single answers works on one device"):
-        svi._check_answers(single, None, None, None, None)
+    with pytest.raises(InputError, match="`batch_subjects` 3 on 4 devices: take as many or more"):
+        fit(single, mesh=mesh_of(1, 4), batch_subjects=3)

@@ -8,7 +8,7 @@ from tfds_files import write_dataset
 
 from irtjax import InputError, tasks
 from irtjax.tasks import prepared, records
-from irtjax.tasks.cifar10 import channel_statistics
+from irtjax.tasks.images import channel_statistics
 from irtjax.tasks.task import SPLITS
 
 

@@ -43,7 +43,7 @@ def test_flipped_labels_are_wrong_and_as_many_as_asked():
 
 def test_flipped_labels_are_not_those_that_other_draws_of_the_seed_pick():
     """NumPy's choices of one seed from many examples are of the same ones, whatever their numbers."""
-    inputs, labels = np.zeros((20_000, 1, 1, 1), np.uint8), np.zeros(20_000, np.int32)
+    inputs, labels = np.zeros((20_000, 8, 8, 1), np.uint8), np.zeros(20_000, np.int32)
     train = tasks.Split(inputs, labels, np.arange(20_000).astype(str), None)
     task = dataclasses.replace(tasks.load("digits"), train=train)
     flipped = tasks.flip_labels(task, 0.2, seed=0)[1]

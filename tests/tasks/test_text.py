@@ -24,6 +24,11 @@ from irtjax.tasks.task import PADDING, UNKNOWN
         ("clichés cliche\u0301s", "clichés clichés"),  # composed or not
         ("one,two", "one , two"),
         (" \n", ""),
+        ("电影非常好看，推荐iPhone手机2.5元", "电 影 非 常 好 看 , 推 荐 iphone 手 机 2.5 元"),
+        ("東京タワーはスーパーです。", "東 京 タ ワー は ス ー パー で す 。".replace("ス ー", "スー")),
+        ("ที่นี่สวย ครับ", "ที่ นี่ ส ว ย ค รั บ"),  # marks stay with their letter
+        ("हिन्दी में, don't", "हिन्दी में , do n't"),
+        ("안녕하세요 여러분", "안녕하세요 여러분"),
     ],
 )
 def test_tokeniser(sentence, words):

@@ -2,6 +2,7 @@
 
 import heapq
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -46,35 +47,37 @@ def test_the_time_left_is_right_within_a_factor_once_a_quarter_is_done(slots, be
     assert progress.seconds_left(30.0, Progress(before + 3, 0, 0, ACCURACIES), before) == 0
 
 
-def test_a_note_is_logged_once_where_nothing_is_shown(caplog, capsys):
-    clock = Clock()
-    report = progress.reporter(False, None, clock)
-    with caplog.at_level(logging.WARNING, logger="irtjax"):
-        for clock.now in (1.0, 9.9, 10.1, 30.0):
-            report(Progress(3, 2, 1, ACCURACIES))
+def test_a_note_is_logged_once_where_nothing_is_shown(caplog, capsys, monkeypatch):
+    """Also before a first round, which compilation may keep waiting for minutes."""
+    monkeypatch.setattr(progress, "NOTE_AFTER", 0.01)
+    with caplog.at_level(logging.WARNING, logger="irtjax"), progress.reporter(False, None, 6) as report:
+        time.sleep(0.3)
+    assert report is None
     assert [record.getMessage() for record in caplog.records] == [
-        "training 6 networks: `progress=True` shows how far they are"
+        "training 6 networks (at first, programs are compiled): `progress=True` shows how far they are"
     ]
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_is_over_within_ten_seconds_or_told_to_the_caller_is_not_noted(caplog):
-    clock, seen = Clock(), []
-    short = progress.reporter(False, None, clock)
-    short(Progress(0, 3, 0, ACCURACIES))
-    clock.now = 99.0
-    short(Progress(3, 0, 0, ACCURACIES))  # which is the end
-    assert progress.reporter(False, seen.append) == seen.append
+def test_what_is_over_within_ten_seconds_or_told_to_the_caller_is_not_noted(caplog, monkeypatch):
+    seen = []
+    monkeypatch.setattr(progress, "NOTE_AFTER", 0.1)
+    with progress.reporter(False, None, 3):
+        pass
+    with progress.reporter(False, seen.append, 3) as report:
+        assert report == seen.append
+        time.sleep(0.3)
     assert not caplog.records
 
 
 def test_a_bar_is_shown_and_the_caller_told(capsys, caplog):
     clock, seen = Clock(), []
-    report = progress.reporter(True, seen.append, clock)
     states = [Progress(1, 2, 0, ACCURACIES), Progress(2, 1, 0, ACCURACIES), Progress(3, 0, 0, ACCURACIES)]
-    for clock.now, state in zip((20.0, 30.0, 40.0), states, strict=True):
-        report(state)
+    with progress.reporter(True, seen.append, 3, clock) as report:
+        for clock.now, state in zip((20.0, 30.0, 40.0), states, strict=True):
+            report(state)
     shown, error = capsys.readouterr()
     assert (shown, seen, caplog.records) == ("", states, [])
+    assert "0/3 networks [00:00], compiling" in error
     assert "2/3 networks [00:00], 00:10 left, 1 training, accuracy 0.25 to 0.75" in error
     assert "3/3 networks" in error.splitlines()[-1]

@@ -18,8 +18,15 @@ TEXT = sentences([3, 1, 2, 4])
 def test_every_task_has_a_recipe_and_others_go_by_their_kind():
     assert set(RECIPES) == set(tasks.TASKS)
     assert default_recipe(DIGITS) == Recipe()
-    assert default_recipe(dataclasses.replace(DIGITS, name="mine")) == RECIPES["mnist"]
-    assert default_recipe(TEXT) == RECIPES["sst2"]
+    shorter = {"max_epochs": 40, "patience": 5}
+    mine = dataclasses.replace(RECIPES["mnist"], steps_per_epoch=1197 // 64, **shorter)
+    assert default_recipe(dataclasses.replace(DIGITS, name="mine")) == mine
+    assert default_recipe(dataclasses.replace(DIGITS, name="sst2")) == mine  # by no other task's recipe
+    assert default_recipe(TEXT) == dataclasses.replace(RECIPES["sst2"], steps_per_epoch=10, **shorter)
+    labels = np.arange(20_000) % 60
+    features = tasks.from_arrays(np.arange(40_000.0).reshape(20_000, 2), labels)
+    assert default_recipe(features) == Recipe(width=64, steps_per_epoch=200)
+    assert default_recipe(tasks.from_arrays(np.zeros((9, 2, 2, 3)), labels[:9] % 2)).network == "lenet"
 
 
 def test_a_network_may_need_a_rate_of_its_own():

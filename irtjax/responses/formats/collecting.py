@@ -1,9 +1,10 @@
 """Right and wrong answers one by one, a part of a file at a time, as a matrix or in compressed rows."""
 
 import array
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow
 import pyarrow.compute
 
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.compressed_rows import answered_again, in_order, kept_answers
+from irtjax.responses.compressed_rows import answered_again, in_rows, kept_answers
 from irtjax.responses.formats.answers import Answer
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, matrix_of, require_sound_ids
 from irtjax.responses.sparse import SparseResponses, is_sparse
@@ -19,9 +20,10 @@ from irtjax.storage.sources import naming, shown
 from irtjax.types import Bool, Int
 
 LAST = "last"  # of several answers of a subject to an item
-AT_ONCE = 2**16  # answers of a part, where each is an object of Python
+AT_ONCE = 2**15  # answers of a part, where each is an object of Python
 LARGE, SPARSE = 2**30, 1e-3  # cells, and the share of them with an answer, below which a matrix is a mistake
 Place = Callable[[int], str]
+T = TypeVar("T", bound=tuple[Any, ...])
 InMemory = ResponseMatrix | SparseResponses
 
 
@@ -31,7 +33,7 @@ class Part(NamedTuple):
     Attributes:
         subjects: (n,) who answered, as numbers of texts.
         items: (n,) what.
-        codes: (n,) 1 right, 0 wrong, -1 missing; or other numbers of 4 bytes.
+        codes: (n,) int8, 1 right, 0 wrong, -1 missing.
     """
 
     subjects: pyarrow.DictionaryArray
@@ -72,35 +74,29 @@ class How(NamedTuple):
 AS_IT_COMES = How()
 
 
-def gather(again: Callable[[], Iterable[Answer]], how: How = AS_IT_COMES) -> InMemory:
-    """The responses of some answers; those that are not given are missing.
-
-    Args:
-        again: the answers, from the first.
-        how: they are held.
-
-    Raises:
-        InputError: see `collect` and `as_held`.
-    """
-    return as_held(collect(parts_of(again()), place_in(again), how.repeats), how.sparse)
-
-
 def parts_of(answers: Iterable[Answer]) -> Iterator[Part]:
     """Some thousand answers at a time."""
     rest = iter(answers)
     while some := list(itertools.islice(rest, AT_ONCE)):
         places, subjects, items, codes = zip(*some, strict=True)
-        yield Part(_numbered(subjects, "subject", places), _numbered(items, "item", places), np.array(codes, np.int8))
+        name = places.__getitem__
+        ids = numbered_ids(subjects, "subject", name), numbered_ids(items, "item", name)
+        yield Part(*ids, np.array(codes, np.int8))
 
 
-def _numbered(ids: Sequence[str], what: str, places: Sequence[str]) -> pyarrow.DictionaryArray:
+def numbered_ids(ids: Sequence[str], what: str, place: Place) -> pyarrow.DictionaryArray:
+    """Ids of some answers by their positions among the different ones.
+
+    Raises:
+        InputError: one has a lone surrogate; names the place.
+    """
     found: dict[str, int] = {}
     at = np.array([found.setdefault(one, len(found)) for one in ids], np.int32)
     try:
         return numbered(at, list(found), what)
     except InputError:
-        for place, one in zip(places, ids, strict=True):
-            with naming(place):
+        for n, one in enumerate(ids):
+            with naming(place(n)):
                 as_ids([one], what)
         raise
 
@@ -123,19 +119,55 @@ def place_in(again: Callable[[], Iterable[Answer]]) -> Place:
     return lambda at: next(itertools.islice(again(), at, None))[0]
 
 
-class Known:
-    """The different ids so far, in the order of their first appearance; Arrow holds them in few bytes each."""
+class Ids:
+    """Who answered, or what, so far: different ids in the order of their first appearance, and which each answer has.
+
+    Arrow holds the ids in few bytes each.
+    """
 
     def __init__(self, what: str) -> None:
-        self.what, self.ids = what, pyarrow.array([], pyarrow.string())
+        self.what, self.different = what, pyarrow.array([], pyarrow.string())
+        self.column = array.array("i")  # which grows where it is
 
-    def positions(self, column: pyarrow.DictionaryArray) -> Int[np.ndarray, " n"]:
-        """Those of a part; new ids are known from now on."""
-        column = _in_order(column)
-        before = pyarrow.DictionaryArray.from_arrays(pyarrow.array([], pyarrow.int32()), self.ids)
+    def add(self, column: pyarrow.DictionaryArray, place: Place) -> None:
+        """Those of the next part.
+
+        Raises:
+            InputError: one is empty; names the place.
+        """
+        had, column = len(self.different), _in_order(column)
+        before = pyarrow.DictionaryArray.from_arrays(pyarrow.array([], pyarrow.int32()), self.different)
         both = pyarrow.chunked_array([before, column]).unify_dictionaries()
-        self.ids = both.chunk(1).dictionary
-        return both.chunk(1).indices.to_numpy()
+        self.different, at = both.chunk(1).dictionary, both.chunk(1).indices.to_numpy()
+        if (empty := pyarrow.compute.index(self.different[had:], "").as_py()) >= 0:
+            number = len(self.column) + int(np.argmax(at == had + empty))
+            raise InputError(f"{place(number)} has no {self.what} id")
+        self.column.frombytes(memoryview(at.data).cast("B"))
+
+    def positions(self) -> Int[np.ndarray, " N"]:
+        """Of all answers."""
+        return np.frombuffer(self.column, np.int32)
+
+
+def go_through(parts: Iterable[T], add: Callable[[T], object], ids: tuple[Ids, Ids], place: Place) -> None:
+    """Goes through parts; the memory of one is given back before the next is read.
+
+    Args:
+        parts: each with columns of subjects and of items.
+        add: what else is done with a part.
+        ids: to which those of the parts are added.
+        place: of an answer, by its number.
+
+    Raises:
+        InputError: an answer lacks an id.
+    """
+    for part in parts:
+        for own, column in zip(ids, part[:2], strict=True):
+            own.add(column, place)
+        add(part)
+        del part, column
+        pyarrow.default_memory_pool().release_unused()
+    pyarrow.default_memory_pool().release_unused()  # of what read the last part
 
 
 def _in_order(column: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
@@ -145,6 +177,10 @@ def _in_order(column: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
     places = np.zeros(len(ids), np.int32)
     places[seen] = np.arange(len(seen), dtype=np.int32)
     return pyarrow.DictionaryArray.from_arrays(places[at], ids.take(pyarrow.array(seen)).cast(pyarrow.string()))
+
+
+def _add_codes(codes: array.array, part: Part) -> None:
+    codes.frombytes(memoryview(part.codes.data).cast("B"))
 
 
 def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> Collected:
@@ -159,35 +195,12 @@ def collect(parts: Iterable[Part], place: Place, repeats: str | None = None) -> 
         InputError: an answer lacks an id.
         NotScoredError: answers are given again, such as trials; names the place of the first.
     """
-    return _in_rows(*gone_through(parts, place), place, repeats)
-
-
-def gone_through(
-    parts: Iterable[Part], place: Place
-) -> tuple[pyarrow.StringArray, pyarrow.StringArray, list[np.ndarray]]:
-    """Ids of subjects and of items; and of all answers who answered what, and how.
-
-    Raises:
-        InputError: see `collect`.
-    """
-    known = Known("subject"), Known("item")
-    columns = [array.array("i"), array.array("i"), array.array("b")]  # which grow where they are
-    for part in parts:
-        if part.codes.dtype == np.int32 and not columns[2]:
-            columns[2] = array.array("i")
-        for ids, given, column in zip(known, part[:2], columns, strict=False):
-            had = len(ids.ids)
-            at = ids.positions(given)
-            if (empty := pyarrow.compute.index(ids.ids[had:], "").as_py()) >= 0:
-                place_of = place(len(columns[2]) + int(np.argmax(at == had + empty)))
-                raise InputError(f"{place_of} has no {ids.what} id")
-            column.frombytes(memoryview(at.data).cast("B"))
-        columns[2].frombytes(memoryview(part.codes.data).cast("B"))
-        del part, given, at  # before the next is read
-        pyarrow.default_memory_pool().release_unused()
-    pyarrow.default_memory_pool().release_unused()  # of what read the last part
-    arrays = [np.frombuffer(column, column.typecode) for column in columns]
-    return known[0].ids, known[1].ids, arrays
+    ids, codes = (Ids("subject"), Ids("item")), array.array("b")
+    go_through(parts, functools.partial(_add_codes, codes), ids, place)
+    columns = [ids[0].positions(), ids[1].positions(), np.frombuffer(codes, np.int8)]
+    subject_ids, item_ids = ids[0].different, ids[1].different
+    del ids, codes
+    return _in_rows(subject_ids, item_ids, columns, place, repeats)
 
 
 def _in_rows(
@@ -204,12 +217,8 @@ def _in_rows(
     """
     subjects, items, codes = columns
     columns.clear()
-    lengths = np.bincount(subjects, minlength=len(subject_ids))
-    by_item = in_order(items, len(item_ids))
-    subjects = subjects[by_item]
-    order = by_item[in_order(subjects, len(subject_ids))]
-    del subjects, by_item
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts, order = in_rows(subjects, items, (len(subject_ids), len(item_ids)))
+    del subjects
     items = items[order]
     if repeats is None and (again := answered_again(starts, items)).any():
         raise _repeated(subject_ids, item_ids, starts, items, order, again, place)

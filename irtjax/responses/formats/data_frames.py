@@ -10,9 +10,10 @@ import pyarrow
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS
+from irtjax.responses.formats.cells import Cells, coded, is_null, objects
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, Part, as_held, collect, numbered
-from irtjax.responses.formats.given import Given, is_null, of_cells, refuse_counts, rule_of
-from irtjax.responses.formats.given_rows import of_answers
+from irtjax.responses.formats.given import Given, of_cells, refuse_counts, rule_of
+from irtjax.responses.formats.given_rows import Rows, of_rows
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -179,22 +180,30 @@ def given_in_long_columns(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], 
     Raises:
         InputError: as `given_in_long_table`.
     """
-    return of_answers(_answers(parts, names))
+    return of_rows(_given_parts(parts, names), lambda at: f"row {at + 1}")
 
 
-def _answers(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names) -> Iterator[tuple[Any, ...]]:
+def _given_parts(parts: Iterable[Sequence[pd.Series | pyarrow.Array]], names: Names) -> Iterator[Rows]:
     first = 0
     for part in parts:
-        ids = [_numbered(*of, first) for of in zip(part, names[:2], strict=False)]
-        texts_of = [one.dictionary.to_pylist() for one in ids]  # each once, however often it is there
-        subjects, items = (
-            [texts[at] for at in one.indices.to_pylist()] for texts, one in zip(texts_of, ids, strict=True)
-        )
-        rest = iter([column if isinstance(column, pd.Series) else column.to_pandas() for column in part[2:]])
-        others = [[None] * len(subjects) if name is None else next(rest).tolist() for name in names[2:]]
-        places = (f"row {at}" for at in range(first + 1, first + len(subjects) + 1))
-        yield from zip(places, subjects, items, *others, strict=True)
+        subjects, items = (_numbered(*of, first) for of in zip(part, names[:2], strict=False))
+        rest = iter([_cells(column) for column in part[2:]])
+        of_roles: list[Any] = [None if name is None else next(rest) for name in names[2:]]
+        yield Rows(subjects, items, *of_roles)
         first += len(subjects)
+
+
+def _cells(column: pd.Series | pyarrow.Array) -> Cells:
+    """The cells of a column, each different one once."""
+    if isinstance(column, pyarrow.Array):
+        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+            texts_of = column.dictionary_encode(null_encoding="encode")
+            return Cells(objects(texts_of.dictionary.to_pylist()), texts_of.indices.to_numpy())
+        column = column.to_pandas()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        at, different = pd.factorize(column.to_numpy(), use_na_sentinel=False)
+        return Cells(objects(different.tolist()), at.astype(np.int32))
+    return coded(column.tolist())
 
 
 def given_in_table(table: pd.DataFrame, header: Sequence[str] = ()) -> Given:

@@ -1,10 +1,16 @@
 """Instance-level records of every_eval_ever, the common schema of evaluations: one answer of a model a line."""
 
+import array
+import collections
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from irtjax.errors import InputError
 from irtjax.responses.formats.lines import (
+    NUMBERS,
+    OTHER,
+    RIGHT_WRONG,
     Graded,
     Record,
     Wanted,
@@ -31,6 +37,43 @@ class _Row(NamedTuple):
     score: Any
 
 
+class _Benchmark:
+    """The lines of a benchmark so far: numbers of a few bytes each, and texts once."""
+
+    def __init__(self) -> None:
+        self.lines, self.responses = array.array("i"), array.array("d")
+        self.models, self.items, self.scored_by = _Texts(), _Texts(), _Texts()
+        self.kinds: dict[tuple[str, str], set[str]] = {}  # of the scores, by filter and metric
+
+    def add(self, row: _Row) -> None:
+        self.lines.append(row.line)
+        self.responses.append(row.response)
+        by = row.filter, row.metric
+        for column, value in ((self.models, row.model), (self.items, row.item), (self.scored_by, by)):
+            column.add(value)
+        self.kinds.setdefault(by, set()).add(kind_of([row.score]))
+
+    def answers(self, by: tuple[str, str], scored: bool) -> Iterator[tuple[int, str, str, int | float]]:
+        """Line, subject, item and response of those by a filter and a metric."""
+        models, items = list(self.models.known), list(self.items.known)
+        wanted = self.scored_by.known[by]
+        columns = (self.lines, self.models.column, self.items.column, self.scored_by.column, self.responses)
+        for line, model, item, own, response in zip(*columns, strict=True):
+            if own == wanted:
+                yield line, models[model], items[item], int(response) if scored else response
+
+
+class _Texts:
+    """Different ones in the order of their first appearance, and which each line has."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+        self.column = array.array("i")
+
+    def add(self, text: Any) -> None:
+        self.column.append(self.known.setdefault(text, len(self.known)))
+
+
 def graded(path: Path, wanted: Wanted) -> list[Graded]:
     """The answers in a file, by benchmark.
 
@@ -42,27 +85,29 @@ def graded(path: Path, wanted: Wanted) -> list[Graded]:
     Raises:
         InputError: names the line and the key that is missing, or whose value is no response.
     """
-    benchmarks: dict[str, list[_Row]] = {}
+    benchmarks: dict[str, _Benchmark] = collections.defaultdict(_Benchmark)
     for line, record in records(path, FORM):
         name, row = _row(line, record, wanted.scored)
-        benchmarks.setdefault(name, []).append(row)
-    return [_of_benchmark(name, rows, wanted) for name, rows in benchmarks.items()]
+        benchmarks[name].add(row)
+    return [_of_benchmark(name, found, wanted) for name, found in benchmarks.items()]
 
 
-def _of_benchmark(name: str, rows: list[_Row], wanted: Wanted) -> Graded:
-    filters = list(dict.fromkeys(row.filter for row in rows))
+def _of_benchmark(name: str, found: _Benchmark, wanted: Wanted) -> Graded:
+    filters = list(dict.fromkeys(filter for filter, _ in found.kinds))
     chosen = choose_filter(filters, wanted)
-    rows = [row for row in rows if row.filter == chosen]
-    scores: dict[str, list[Any]] = {}
-    for row in rows:
-        scores.setdefault(row.metric, []).append(row.score)
+    metrics = {metric: _together(kinds) for (filter, metric), kinds in found.kinds.items() if filter == chosen}
     try:
-        metric = choose_metric({each: kind_of(values) for each, values in scores.items()}, wanted)
+        metric = choose_metric(metrics, wanted)
     except InputError as error:
         raise type(error)(f"evaluation {shown(name)}: {error}") from error
-    answers = [(row.line, row.model, row.item, row.response) for row in rows if row.metric == metric]
-    named = metric if len(scores) > 1 else ""
-    return Graded(name, named, chosen, frozenset(scores), frozenset(filters), answers)
+    answers = found.answers((chosen, metric), wanted.scored)
+    named = metric if len(metrics) > 1 else ""
+    return Graded(name, named, chosen, frozenset(metrics), frozenset(filters), answers)
+
+
+def _together(kinds: set[str]) -> str:
+    """The kind of a metric that has these in some lines each (`kind_of`)."""
+    return next(kind for kind in (OTHER, NUMBERS, RIGHT_WRONG) if kind in kinds)
 
 
 def _row(line: int, record: Record, scored: bool) -> tuple[str, _Row]:

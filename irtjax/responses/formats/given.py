@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.formats.answers import CELLS
+from irtjax.responses.compressed_rows import answered_again, in_rows
+from irtjax.responses.formats.cells import Cells, coded, numbers_of, objects, of_numbers, plain
 from irtjax.responses.formats.long_tables import SHOWN, TRIALS, how_to_name
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown
-from irtjax.types import Float, Int, Shaped
+from irtjax.types import Bool, Float, Int, Shaped
 
 MOST_GRADES = 15  # different values of a column that may be grades
-TRUTH = {word: code for word, code in CELLS.items() if code != MISSING and word.isalpha()}
+MOST_TRIALS = np.iinfo(np.int32).max
 
 
 class Given(NamedTuple):
@@ -24,11 +24,11 @@ class Given(NamedTuple):
     Attributes:
         subject_ids: J texts.
         item_ids: I texts.
-        subjects: (N,) who answered.
-        items: (N,) what.
-        cells: (N,) numbers, or objects: numbers and texts, without space around them.
-        trials: (N,) of which each is a number of successes; None where none are.
-        facet: (N,) who judged each, or what else it depends on; None where nothing is said of that.
+        subjects: (N,) int32, who answered.
+        items: (N,) int32, what.
+        cells: of N numbers and texts, without space around them.
+        trials: (N,) int32, of which each is a number of successes; None where none are.
+        facet: (N,) int32, who judged each, or what else it depends on; None where nothing is said of that.
         facet_ids: R texts.
     """
 
@@ -36,8 +36,8 @@ class Given(NamedTuple):
     item_ids: list[str]
     subjects: Int[np.ndarray, " N"]
     items: Int[np.ndarray, " N"]
-    cells: Shaped[np.ndarray, " N"]
-    trials: Float[np.ndarray, " N"] | None = None
+    cells: Cells
+    trials: Int[np.ndarray, " N"] | None = None
     facet: Int[np.ndarray, " N"] | None = None
     facet_ids: Sequence[str] = ()
 
@@ -51,61 +51,46 @@ class Given(NamedTuple):
         """The responses to items of these ids alone."""
         known = set(item_ids)
         places = [i for i, item in enumerate(self.item_ids) if item in known]
-        order = np.full(len(self.item_ids), -1)
-        order[places] = np.arange(len(places))
-        kept = order[self.items] >= 0
+        order = np.full(len(self.item_ids), -1, np.int32)
+        order[places] = np.arange(len(places), dtype=np.int32)
+        items = order[self.items]
+        return self._replace(item_ids=[self.item_ids[i] for i in places], items=items).some(items >= 0)
+
+    def some(self, chosen: Shaped[np.ndarray, " n"]) -> "Given":
+        """Some of the responses, by a mask (N,) or by positions; all subjects and items stay."""
         return self._replace(
-            item_ids=[self.item_ids[i] for i in places],
-            subjects=self.subjects[kept],
-            items=order[self.items[kept]],
-            cells=self.cells[kept],
-            trials=None if self.trials is None else self.trials[kept],
-            facet=None if self.facet is None else self.facet[kept],
+            subjects=self.subjects[chosen],
+            items=self.items[chosen],
+            cells=self.cells.some(chosen),
+            trials=None if self.trials is None else self.trials[chosen],
+            facet=None if self.facet is None else self.facet[chosen],
         )
+
+    def rows(self) -> tuple[Int[np.ndarray, " ends"], Int[np.ndarray, " N"]]:
+        """Where the responses of each subject begin, and the order: by subjects, then items, then as they came."""
+        return in_rows(self.subjects, self.items, (len(self.subject_ids), len(self.item_ids)))
 
     def repeats(self) -> int:
         """The most responses of a subject to an item."""
-        return int(np.unique(self.subjects * len(self.item_ids) + self.items, return_counts=True)[1].max())
+        starts, order = self.rows()
+        again = answered_again(starts, self.items[order])
+        return int(np.diff(np.flatnonzero(~again), append=len(again)).max()) if again.any() else 1
 
     def last(self) -> "Given":
         """The last response of each subject, and judge where there are some, to each item."""
-        judges = 0 if self.facet is None else self.facet
-        cell = (self.subjects * len(self.item_ids) + self.items) * max(len(self.facet_ids), 1) + judges
-        kept = np.sort(len(cell) - 1 - np.unique(cell[::-1], return_index=True)[1])
-        return self._replace(
-            subjects=self.subjects[kept],
-            items=self.items[kept],
-            cells=self.cells[kept],
-            trials=None if self.trials is None else self.trials[kept],
-            facet=None if self.facet is None else self.facet[kept],
-        )
+        starts, order = self.rows()
+        again = answered_again(starts, self.items[order])
+        if not again.any():
+            return self
+        if self.facet is not None:
+            cell = (np.cumsum(~again) - 1) * max(len(self.facet_ids), 1) + self.facet[order]
+            by_judge = np.argsort(cell, kind="stable")
+            order, again = order[by_judge], np.diff(cell[by_judge], prepend=-1) == 0
+        return self.some(np.sort(order[~np.append(again[1:], False)]))
 
     def place(self, at: int) -> str:
         """What messages call a response."""
         return f"subject {self.subject_ids[self.subjects[at]]!r}, item {self.item_ids[self.items[at]]!r}"
-
-
-def is_null(value: Any) -> bool:
-    """Whether a cell of a table in memory is missing."""
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and bool(np.isnan(value)))
-
-
-def plain(value: Any) -> Any:
-    """A cell without space around it, None where it is missing."""
-    if isinstance(value, str):
-        text = value.strip()
-        return None if CELLS.get(text) == MISSING else text
-    return None if is_null(value) else value
-
-
-def numbers_of(cells: Shaped[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    """Cells as numbers, right 1 and wrong 0; NaN where a cell is no number."""
-    if cells.dtype.kind == "f":
-        return np.where(np.isfinite(cells), cells, np.nan)
-    at, different = pd.factorize(cells)  # of which there are few; 1 and True are one of them
-    plain = pd.Series([TRUTH.get(cell, cell) if isinstance(cell, str) else cell for cell in different], dtype=object)
-    numbers = np.append(pd.to_numeric(plain, errors="coerce").to_numpy(float), np.nan)[at]  # of null -1, the last
-    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def are_grades(cells: Iterable[Any]) -> bool:
@@ -159,12 +144,19 @@ def of_cells(
         twice = next(subject for at, subject in enumerate(subject_ids) if subject in subject_ids[:at])
         raise InputError(f"subject id {twice!r} occurs more than once; {how_to_name(header)}")
     if isinstance(cells, np.ndarray):
-        subjects, items = np.nonzero(~np.isnan(cells))
-        return require_some(Given(subject_ids, item_ids, subjects, items, cells[subjects, items]))
+        there = ~np.isnan(cells)
+        return require_some(Given(subject_ids, item_ids, *_places(there), of_numbers(cells[there])))
     found = [[plain(cell) for cell in row] for row in cells]
-    places = [(j, i) for j, row in enumerate(found) for i, cell in enumerate(row) if cell is not None]
-    at = np.array(places, int).reshape(-1, 2)
-    return require_some(Given(subject_ids, item_ids, at[:, 0], at[:, 1], objects([found[j][i] for j, i in places])))
+    there = np.array([[cell is not None for cell in row] for row in found], bool).reshape(
+        len(subject_ids), len(item_ids)
+    )
+    known = coded([cell for row in found for cell in row if cell is not None])
+    return require_some(Given(subject_ids, item_ids, *_places(there), known))
+
+
+def _places(there: Bool[np.ndarray, "J I"]) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+    subjects, items = np.nonzero(there)
+    return subjects.astype(np.int32), items.astype(np.int32)
 
 
 def of_array(values: np.ndarray, subject_ids: list[str], item_ids: list[str]) -> Given:
@@ -192,9 +184,8 @@ def of_sparse(responses: SparseResponses) -> Given:
         InputError: there are none.
     """
     ids = responses.subject_ids.tolist(), responses.item_ids.tolist()
-    return require_some(
-        Given(*ids, responses.subjects.astype(int), responses.items.astype(int), responses.answers * 1.0)
-    )
+    cells = Cells(np.array([0.0, 1.0]), responses.answers.astype(np.int32))
+    return require_some(Given(*ids, responses.subjects, responses.items, cells))
 
 
 def of_scipy(matrix: Any) -> Given:
@@ -210,7 +201,7 @@ def of_scipy(matrix: Any) -> Given:
         cells = np.maximum(cells, 0)
     subject_ids = [f"subject_{j}" for j in range(1, matrix.shape[0] + 1)]
     item_ids = [f"item_{i}" for i in range(1, matrix.shape[1] + 1)]
-    return require_some(Given(subject_ids, item_ids, subjects.astype(int), items.astype(int), cells))
+    return require_some(Given(subject_ids, item_ids, subjects.astype(np.int32), items.astype(np.int32), Cells(cells)))
 
 
 def with_trials(given: Given, trials: np.ndarray) -> Given:
@@ -228,18 +219,11 @@ def with_trials(given: Given, trials: np.ndarray) -> Given:
         every = np.broadcast_to(np.asarray(trials, float), shape)[given.subjects, given.items]
     except ValueError as error:
         raise InputError(f"trials of shape {np.shape(trials)}: expected one number, (I,), (J, 1) or {shape}") from error
-    wrong = ~((every >= 1) & (every == np.floor(every)))
+    wrong = ~((every >= 1) & (every <= MOST_TRIALS) & (every == np.floor(every)))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"{given.place(at)}: {every[at]:g} trials: expected an integer, 1 or more")
-    return given._replace(trials=every)
-
-
-def objects(cells: list[Any]) -> np.ndarray:
-    """An array of these objects, whatever they are."""
-    array = np.empty(len(cells), object)
-    array[:] = cells
-    return array
+    return given._replace(trials=every.astype(np.int32))
 
 
 def require_some(given: Given) -> Given:
@@ -252,6 +236,6 @@ def require_some(given: Given) -> Given:
         if not ids:
             raise InputError(f"responses have no {what}s")
         require_sound_ids(ids, what)
-    if not given.cells.size:
+    if not len(given.cells):
         raise InputError("all responses are missing")
     return given

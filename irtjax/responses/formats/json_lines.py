@@ -1,27 +1,63 @@
 """Files of JSON, one or many, whichever program wrote them: lines of answers, and logs of runs."""
 
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow
+
 from irtjax.errors import InputError
 from irtjax.responses.formats import py_irt
-from irtjax.responses.formats.answers import Answer
-from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory, as_held, collect, parts_of, place_in
+from irtjax.responses.formats.cells import coded
+from irtjax.responses.formats.collecting import (
+    AS_IT_COMES,
+    AT_ONCE,
+    How,
+    InMemory,
+    Part,
+    as_held,
+    collect,
+    numbered_ids,
+)
 from irtjax.responses.formats.finding import ENDINGS, PY_IRT, files_in, format_of, superseded
 from irtjax.responses.formats.given import Given
-from irtjax.responses.formats.given_rows import of_answers
+from irtjax.responses.formats.given_rows import Rows, of_rows
 from irtjax.responses.formats.lines import Graded, Wanted, listed
 from irtjax.storage.sources import naming, reading, shown
 
 Names = str | Sequence[str] | None
 
 
-class _Answer(NamedTuple):
-    place: str
-    subject: str
-    item: str
-    response: int | float
+class _Part(NamedTuple):
+    """Answers that follow each other in a file.
+
+    Attributes:
+        unit: what messages call the file, and what numbers count.
+        numbers: of each answer in the file, such as that of its line.
+        subjects: who answered.
+        items: what.
+        responses: how.
+    """
+
+    unit: str
+    numbers: Sequence[int]
+    subjects: Sequence[str]
+    items: Sequence[str]
+    responses: Sequence[int | float]
+
+    def place(self, at: int) -> str:
+        """What messages call an answer."""
+        return f"{self.unit} {self.numbers[at]}"
+
+    def ids(self) -> tuple[pyarrow.DictionaryArray, pyarrow.DictionaryArray]:
+        """Subjects and items."""
+        return (
+            numbered_ids(self.subjects, "subject", self.place),
+            numbered_ids(self.items, "item", self.place),
+        )
 
 
 def read(paths: Sequence[str | Path], metric: Names = None, filter: Names = None, how: How = AS_IT_COMES) -> InMemory:
@@ -36,12 +72,9 @@ def read(paths: Sequence[str | Path], metric: Names = None, filter: Names = None
     Raises:
         InputError: names the file, the line and the key; or no file has that `metric` or `filter`.
     """
-
-    def again() -> Iterator[Answer]:
-        answers = _answers(paths, Wanted(_names(metric), _names(filter)))
-        return ((place, subject, item, int(code)) for place, subject, item, code in answers)
-
-    found = collect(parts_of(again()), place_in(again), how.repeats)
+    wanted = Wanted(_names(metric), _names(filter))
+    parts = (Part(*part.ids(), np.array(part.responses, np.int8)) for part in _parts(paths, wanted))
+    found = collect(parts, functools.partial(_place, paths, wanted), how.repeats)
     with naming(", ".join(map(str, paths))):
         return as_held(found, how.sparse)
 
@@ -52,9 +85,10 @@ def read_given(paths: Sequence[str | Path], metric: Names = None, filter: Names 
     Raises:
         InputError: as `read`.
     """
-    answers = _answers(paths, Wanted(_names(metric), _names(filter), scored=False))
+    wanted = Wanted(_names(metric), _names(filter), scored=False)
     with naming(", ".join(map(str, paths))):
-        return of_answers(answers)
+        parts = (Rows(*part.ids(), coded(part.responses)) for part in _parts(paths, wanted))
+        return of_rows(parts, functools.partial(_place, paths, wanted))
 
 
 def names_models(path: str | Path) -> bool:
@@ -70,8 +104,20 @@ def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def _answers(paths: Sequence[str | Path], wanted: Wanted) -> Iterator[_Answer]:
-    """The answers in all files, once it is known that each task is scored in the same way in all of them."""
+def _place(paths: Sequence[str | Path], wanted: Wanted, at: int) -> str:
+    """What messages call an answer, by its number: the files are gone through once more."""
+    for part in _parts(paths, wanted):
+        if at < len(part.items):
+            return part.place(at)
+        at -= len(part.items)
+    raise IndexError(at)
+
+
+def _parts(paths: Sequence[str | Path], wanted: Wanted) -> Iterator[_Part]:
+    """The answers in all files, some thousand at a time.
+
+    Those of a file come once it is known that its tasks are scored in the same way as in the files before.
+    """
     files = {file: format_of(file) for path in map(Path, paths) for file in files_in(path)}
     for path in list(superseded(files)):
         del files[path]
@@ -81,18 +127,33 @@ def _answers(paths: Sequence[str | Path], wanted: Wanted) -> Iterator[_Answer]:
     for path, format in files.items():
         with reading(path):
             if format.graded is None:
-                for line, subject, item, response in py_irt.answers(path, wanted.scored):
-                    yield _Answer(f"{path}: line {line}", subject, item, response)
+                yield from _of_lines(path, wanted.scored)
                 continue
             tasks = format.graded(path, wanted)
             for task in tasks:
                 metrics, filters = metrics | task.metrics, filters | task.filters
                 _require_agreement(task, *first.setdefault(task.task, (path, task)))
         for task in tasks:
-            for at, subject, item, response in task.answers:
-                yield _Answer(f"{path}: {task.unit} {at}", subject, item, response)
+            answers = iter(task.answers)
+            while some := list(itertools.islice(answers, AT_ONCE)):
+                yield _Part(f"{path}: {task.unit}", *zip(*some, strict=True))
     _require_known("metric", wanted.metrics, metrics)
     _require_known("filter", wanted.filters, filters)
+
+
+def _of_lines(path: Path, scored: bool) -> Iterator[_Part]:
+    """Of py-irt: lists of texts and numbers, without an object for each answer."""
+    columns: tuple[list[int], list[str], list[str], list[int | float]] = [], [], [], []
+    for number, subject, items, responses in py_irt.lines(path, scored):
+        columns[0].extend([number] * len(items))
+        columns[1].extend([subject] * len(items))
+        columns[2].extend(items)
+        columns[3].extend(responses)
+        if len(columns[0]) >= AT_ONCE:
+            yield _Part(f"{path}: line", *columns)
+            columns = [], [], [], []
+    if columns[0]:
+        yield _Part(f"{path}: line", *columns)
 
 
 def _require_agreement(task: Graded, path: Path, first: Graded) -> None:

@@ -35,7 +35,7 @@ class Graded(NamedTuple):
     filter: str
     metrics: frozenset[str]
     filters: frozenset[str]
-    answers: list[tuple[int, str, str, Number]]
+    answers: Iterable[tuple[int, str, str, Number]]
     unit: str = "line"
 
 

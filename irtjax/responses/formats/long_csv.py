@@ -15,20 +15,19 @@ import pyarrow.csv
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import CELLS, Answer
+from irtjax.responses.formats.cells import Cells, objects
 from irtjax.responses.formats.collecting import (
     AT_ONCE,
     How,
     InMemory,
-    Known,
     Part,
     as_held,
     collect,
-    gone_through,
     parts_of,
 )
 from irtjax.responses.formats.given import Given, refuse_counts, rule_of
 from irtjax.responses.formats.given_rows import Answer as GivenAnswer
-from irtjax.responses.formats.given_rows import of_answers, of_columns
+from irtjax.responses.formats.given_rows import Rows, of_answers, of_rows
 from irtjax.responses.formats.long_tables import (
     LONG_COLUMNS,
     UNNAMED,
@@ -67,27 +66,26 @@ def read(path: Path, header: list[str], names: Names, how: How) -> InMemory:
         return _scored(_rows(path, header, names), header.index(names.response) + 1)
 
     place = functools.partial(_place, path)
-    try:
-        found = collect((_part(*block) for block in _blocks(path, header, names)), place, how.repeats)
-    except _NotPlainError:
+    own, found = names._replace(facet=None), None
+    with contextlib.suppress(_NotPlainError):
+        found = collect((_part(*block) for block in _blocks(path, header, own)), place, how.repeats)
+    if found is None:  # what was read is gone with the error
         found = collect(parts_of(again()), place, how.repeats)
     return as_held(found, how.sparse)
 
 
 def read_given(path: Path, header: list[str], names: Names) -> Given:
     """The responses of a file as they were given."""
-    if names.known == list(names[:3]):
-        cells = Known("response")
-        blocks = _blocks(path, header, names)
-        parts = (Part(subjects, items, cells.positions(column)) for subjects, items, column in blocks)
-        try:
-            subject_ids, item_ids, columns = gone_through(parts, functools.partial(_place, path))
-            subjects, items, at = columns
-            ids = subject_ids.to_pylist(), item_ids.to_pylist()
-            return of_columns(ids, (subjects, items), at, cells.ids.to_pylist())
-        except _NotPlainError:
-            pass
-    return of_answers(_rows(path, header, names))
+    with contextlib.suppress(_NotPlainError):
+        return of_rows(_given_parts(path, header, names), functools.partial(_place, path))
+    return of_answers(lambda: _rows(path, header, names))
+
+
+def _given_parts(path: Path, header: list[str], names: Names) -> Iterator[Rows]:
+    for subjects, items, *columns in _blocks(path, header, names):
+        rest = iter([Cells(objects(one.dictionary.to_pylist()), one.indices.to_numpy()) for one in columns])
+        of_roles: list[Any] = [None if name is None else next(rest) for name in names[2:]]
+        yield Rows(subjects, items, *of_roles)
 
 
 def _place(path: Path, at: int) -> str:
@@ -146,20 +144,20 @@ class _NotPlainError(Exception):
 
 
 def _blocks(path: Path, header: list[str], names: Names) -> Iterator[list[pyarrow.DictionaryArray]]:
-    """Subjects, items, responses and, if there are any, trials of a plain file, some rows at a time.
+    """The columns of `names.known` of a plain file, some rows at a time.
 
     Raises:
         _NotPlainError: it is none, or something is wrong with it.
     """
     if len(set(header)) < len(header):
         raise _NotPlainError
-    wanted = names._replace(facet=None).known
+    wanted = names.known
     texts = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     convert = pyarrow.csv.ConvertOptions(include_columns=wanted, column_types=dict.fromkeys(wanted, texts))
     columns = None  # the first rows have the header
     for rows in _whole_rows(path):
         parse = pyarrow.csv.ParseOptions(newlines_in_values=_has_quotes(rows))
-        options = pyarrow.csv.ReadOptions(block_size=len(rows) + 1, column_names=columns)
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(rows) + 1, column_names=columns)
         try:
             block = pyarrow.csv.read_csv(pyarrow.py_buffer(rows), options, parse, convert)
         except (pyarrow.ArrowException, KeyError) as error:

@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.answers import refuse_responses_as_ids
+from irtjax.responses.formats.cells import is_null
 from irtjax.responses.formats.collecting import AS_IT_COMES, How, InMemory
 from irtjax.responses.formats.data_frames import (
     codes_of,
@@ -22,7 +23,7 @@ from irtjax.responses.formats.data_frames import (
     of_table,
     texts,
 )
-from irtjax.responses.formats.given import Given, is_null
+from irtjax.responses.formats.given import Given
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, beside, long_names
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.stored import StoredResponses
@@ -33,7 +34,7 @@ from irtjax.types import Int
 T = TypeVar("T")
 ITEM_ID = LONG_COLUMNS[1]
 LONG_WIDTHS = (len(LONG_COLUMNS), len(LONG_COLUMNS) + 1)  # without and with row numbers
-ROWS_AT_ONCE = 2**17  # of a long table
+ROWS_AT_ONCE = 2**16  # of a long table
 COLUMNS_AT_ONCE = 256  # that pandas holds, each cell perhaps as a float
 
 
@@ -55,7 +56,7 @@ def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
     for name in names.known:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
-    batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known)
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known, use_threads=False)
     while (batch := _guarded(lambda: next(batches, None))) is not None:
         _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
         yield [batch.column(name) for name in names.known]

@@ -11,30 +11,31 @@ from irtjax.storage.sources import shown
 FORM = '{"subject_id": ..., "responses": {item: 0 or 1}}'
 
 
-def answers(path: Path, scored: bool = True) -> Iterator[tuple[int, str, str, int | float]]:
-    """Line, subject, item and response of each answer: its code, or any number unless it is `scored`.
+def lines(path: Path, scored: bool = True) -> Iterator[tuple[int, str, list[str], list[int | float]]]:
+    """Number, subject, items and responses of each line: their codes, or any numbers unless they are `scored`.
 
     Raises:
         InputError: names the line that is no such record, or the item whose response is none.
     """
     kinds: dict[str, type] = {}
+    read_one = code_of if scored else number_of
     for number, record in records(path, FORM):
         try:
-            identity, responses = _parts(record)
+            identity, given = _parts(record)
         except ValueError as error:
             raise InputError(f"line {number}: expected {FORM} ({error})") from error
         subject = str(identity)
         if kinds.setdefault(subject, type(identity)) is not type(identity):
             raise InputError(f"line {number}: subject {subject} is a text in one line and a number in another")
-        for item, value in responses.items():
-            response = code_of(value) if scored else number_of(value)
-            if response is None:
-                kind = InputError if number_of(value) is None else NotScoredError
-                raise kind(
-                    f"line {number} (subject {shown(subject)}), item {shown(item)}: {shown(value)} is not a "
-                    "response; use 0, 1 or null for missing"
-                )
-            yield number, subject, item, response
+        responses = [read_one(value) for value in given.values()]
+        if None in responses:
+            item, value = list(given.items())[responses.index(None)]
+            kind = InputError if number_of(value) is None else NotScoredError
+            raise kind(
+                f"line {number} (subject {shown(subject)}), item {shown(item)}: {shown(value)} is not a "
+                "response; use 0, 1 or null for missing"
+            )
+        yield number, subject, list(given), responses  # type: ignore[misc]
 
 
 def _parts(record: Record) -> tuple[str | int, dict[str, Any]]:

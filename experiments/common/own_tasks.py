@@ -1,0 +1,102 @@
+"""Tasks of the user's own data, as --task names them: a table, a folder of images, or a data set of TFDS."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tqdm import tqdm
+
+from experiments.common import peers
+from experiments.common.progress import reading_bar
+from experiments.common.settings import Settings
+from irtjax import InputError, tasks
+from irtjax.tasks import prepared
+from irtjax.tasks.table_files import ENDINGS
+
+IMAGES, TFDS = "images:", "tfds:"
+FORMS = f"FILE ({', '.join(ENDINGS)}) or a folder of such, {IMAGES}FOLDER, {TFDS}NAME"
+FLAGS = ("text_column", "feature_columns", "label_column", "split_column", "id_column", "image_size")
+_OF_TEXT = ("glove", "pretrained", "vectors", "embedding_dim", "min_count", "item_ids", "extra_items")
+_USUAL = Settings(task="")
+
+
+def is_own(task: str) -> bool:
+    """Whether a task is one of the user's data, not one by name."""
+    return (
+        task not in tasks.TASKS
+        and bool(task)
+        and (
+            task.startswith((IMAGES, TFDS)) or task.lower().endswith(ENDINGS) or os.path.isdir(os.path.expanduser(task))
+        )
+    )
+
+
+def load(settings: Settings, data_dir: str | None) -> tasks.Task:
+    """The task that --task and the flags of columns describe; read once, however often it is asked for.
+
+    Raises:
+        InputError: names the flag or the file that is wrong.
+    """
+    fields = (*FLAGS, *_OF_TEXT, "dataset", "test_labels", "seed")
+    with saying_how_to_prepare(settings, data_dir):
+        return _load(settings.task, data_dir, tuple((name, getattr(settings, name)) for name in fields))
+
+
+@contextlib.contextmanager
+def saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[None]:
+    """Adds the command that prepares the task's data set where there is no readable copy of it."""
+    command = f"python -m experiments.prepare --task={settings.task}"
+    try:
+        yield
+    except prepared.NotPreparedError as error:
+        if settings.dataset:
+            raise
+        folder = "" if data_dir is None else f" --data_dir={data_dir}"
+        raise InputError(f"{error}: pip install 'irtjax[prepare]' and {command}{folder}") from error
+    except prepared.OtherFormatError as error:
+        if settings.dataset:
+            raise
+        raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
+
+
+@functools.lru_cache(1)
+def _load(task: str, data_dir: str | None, fields: tuple[tuple[str, Any], ...]) -> tasks.Task:
+    given = {name: value for name, value in fields if value}
+    for name in ("dataset", "test_labels"):
+        if name in given:
+            raise InputError(f"--{name}={given[name]}: the task {task} has no use for it")
+    options = {name: given[name] for name in _OF_TEXT if name in given and given[name] != getattr(_USUAL, name)}
+    columns: dict[str, Any] = {
+        "text": _listed(given.get("text_column")),
+        "features": _listed(given.get("feature_columns")),
+        "label": given.get("label_column"),
+    }
+    of_table: dict[str, Any] = {"split": given.get("split_column"), "id": given.get("id_column")}
+    note = tqdm.write if peers.is_first() else lambda _: None
+    common: dict[str, Any] = {"seed": given.get("seed", 0), "on_note": note}
+    with reading_bar() as on_progress:
+        if task.startswith(IMAGES):
+            _refuse(task, {**columns, **of_table, **options})
+            size = given.get("image_size")
+            return tasks.from_images(task.removeprefix(IMAGES), size=size, on_progress=on_progress, **common)
+        if task.startswith(TFDS):
+            _refuse(task, {**of_table, "image_size": given.get("image_size")})
+            name = task.removeprefix(TFDS)
+            return tasks.from_tfds(name, data_dir=data_dir, on_progress=on_progress, **columns, **common, **options)
+    size = given.get("image_size")
+    return tasks.from_table(task, size=size, **columns, **of_table, **common, **options)
+
+
+def _listed(names: str | None) -> tuple[str, ...] | None:
+    return tuple(names.split(",")) if names else None
+
+
+def _refuse(task: str, given: dict[str, Any]) -> None:
+    flags = {"text": "text_column", "features": "feature_columns", "label": "label_column", "split": "split_column"}
+    for name, value in given.items():
+        if value:
+            raise InputError(
+                f"--{flags.get(name, f'{name}_column' if name == 'id' else name)}: has no effect with --task={task}"
+            )
