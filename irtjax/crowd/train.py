@@ -149,8 +149,8 @@ def train_crowd(
             the same crowd.
 
     Raises:
-        InputError: two examples with one id, members that the task or the recipe does not allow, a range of the design that is empty, or
-            checkpoints that are damaged or of another crowd.
+        InputError: two examples with one id, members that the task or the recipe does not allow, a range of the design
+            that is empty, or checkpoints that are damaged or of another crowd.
     """
     _check_arguments(slots, seed, stop_on)
     require_ids(task.name, {name: task.split(name).ids for name in SPLITS})
