@@ -423,6 +423,7 @@ NETWORKS = {  # what they read; what they multiply
     "mlp": ("images", "bfloat16"),
     "lenet": ("images", "bfloat16"),
     "vgg16": ("large images", "bfloat16"),
+    "resnet": ("large images", "bfloat16"),
     "lstm": ("sentences", "bfloat16"),
     "cnn": ("pairs", "bfloat16"),
     "nse": ("sentences", "mixed"),
@@ -455,7 +456,7 @@ def task_from(inputs, format):
     return Task("toy", split, split, split, ("a", "b"), format)
 
 
-SLOW_TO_LOWER = "lenet", "vgg16", "cnn", "esim", "bert"
+SLOW_TO_LOWER = "lenet", "vgg16", "resnet", "cnn", "esim", "bert"
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,13 @@ def test_the_page_of_a_new_item_model_shows_the_code_and_runs():
     printed = []
     exec(snippet, {"print": printed.append})
     assert "converged" in str(printed[0])
+
+
+def test_the_network_of_contributing_trains(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    (block,) = (block for block in blocks if "nnx.Module" in block)
+    names = {"__name__": "contributing"}
+    exec(block, names)
+    assert names["trained"].members.accuracy_test.max() > 0.8
+    assert names["trained"].members.width.nunique() > 1
+    assert "Bilinear" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import os
 import runpy
 import sys
 from importlib.metadata import version
@@ -72,6 +73,7 @@ def _run() -> None:
         sys.exit(2)
     else:
         sys.argv = [f"irtjax {command}", *sys.argv[2:]]
+        sys.path.append(os.getcwd())  # as with `python -m`, for networks of the user's own
         runpy.run_module(f"experiments.{command}", run_name="__main__")
 
 

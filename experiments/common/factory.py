@@ -50,13 +50,19 @@ def _named(settings: Settings, data_dir: str | None) -> tasks.Task:
 
 
 def check_network(settings: Settings, task: tasks.Task) -> None:
-    """Refuses networks that cannot read the task.
+    """Refuses networks that cannot read the task, and those of users with which anything is wrong.
 
     Raises:
         InputError: names the flag.
     """
     for name in settings.networks:
-        if name not in networks.choices(task):
+        if networks.is_yours(name):
+            networks.build(name, task, settings.width)
+            if settings.min_width and not networks.follows_width(name, task, settings.width):
+                raise InputError(
+                    f"--min_width={settings.min_width}: network {name} masks no hidden units: leave it out"
+                )
+        elif name not in networks.choices(task):
             raise InputError(
                 f"--network={name}: cannot read {task.name}, choose from {', '.join(networks.choices(task))}"
             )

@@ -19,7 +19,7 @@ import pandas as pd
 from experiments.common import peers
 from experiments.common.memory import peak_memory
 from experiments.common.settings import FILES
-from irtjax import InputError, processes, versions
+from irtjax import InputError, networks, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
 from irtjax.tasks import Task
 from irtjax.training.resume import VISIBLE_SECONDS
@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 RECORD = "stage.json"  # in the folder of each finished stage
 DATA = "data"  # beside the settings in config.json: a digest of what was read
+PARAMETERS = "parameters"  # and of networks that a user brings, a digest of their shapes
 READ = ("task", "data_dir", *FILES, "items", "outside")  # flags that name what a run reads
 READ_BY_ALL = ("data_dir", "items")  # which are not among the settings of a run
 LOCK = ".lock"
@@ -56,7 +57,7 @@ def open_run(
     Raises:
         InputError: it cannot be written to, or holds results of other settings or data; or processes differ.
     """
-    wanted = flags | {DATA: _digest(flags, task, items)}
+    wanted = flags | {DATA: _digest(flags, task, items)} | _parameters(flags, task)
     with processes.together(peers.mesh()):
         for process, other in enumerate(processes.everyone(wanted)):
             for name in sorted(wanted | other):
@@ -93,6 +94,11 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
             raise InputError(
                 f"{directory} holds a run on other data: what lies in {files} has changed; choose another --output_dir"
             )
+        if different == [PARAMETERS]:
+            raise InputError(
+                f"{directory} holds a run of --network={wanted['network']} with parameters of other shapes: its code "
+                "has changed; choose another --output_dir"
+            )
         if wanted.keys() != found.keys():
             raise InputError(f"{directory} holds a run of another command or version; choose another --output_dir")
         if different:
@@ -104,6 +110,14 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
         with whole_file(config) as path:
             path.write_text(json.dumps(wanted, indent=2) + "\n")
     return directory
+
+
+def _parameters(flags: dict[str, Any], task: Task) -> dict[str, str]:
+    """A digest of the parameters of networks that a user brings, if the flags name any."""
+    names = [name for name in str(flags.get("network", "")).split(",") if networks.is_yours(name)]
+    if not names:
+        return {}
+    return {PARAMETERS: "".join(networks.signature(name, task, flags["width"])[:32] for name in names)}
 
 
 def _digest(flags: dict[str, Any], task: Task, items: pd.DataFrame | None) -> str:

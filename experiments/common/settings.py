@@ -130,8 +130,8 @@ class Settings:
     only: str = _of_crowd("", "numbers of the networks in --members to train, separated by commas")
     network: str = setting(
         Recipe.network,
-        f"one of {', '.join(networks.NETWORKS)}; several, separated by commas, make a mixed crowd, and filtering and "
-        "curriculum use the first",
+        f"one of {', '.join(networks.NETWORKS)}, or package.module:Class of your own; several, separated by commas, "
+        "make a mixed crowd, and filtering and curriculum use the first",
     )
     width: int = _training(**_as_in(Recipe, "width"))
     min_width: int = _of_crowd(

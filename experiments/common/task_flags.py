@@ -121,6 +121,9 @@ def _check(settings: Settings) -> None:
     """
     if settings.only and not (settings.members and all(part.isdecimal() for part in settings.only.split(","))):
         raise InputError(f"--only={settings.only}: expected numbers like 3,417, beside --members")
-    app.choose("network", list(settings.networks), tuple(networks.NETWORKS))
+    of_user = [name for name in settings.networks if networks.is_yours(name)]
+    for name in of_user:
+        networks.require(name)
+    app.choose("network", settings.networks, (*of_user, *networks.NETWORKS, "package.module:Class"))
     for name, value, expected in out_of_bounds(settings):
         raise InputError(f"--{name}={value}: {expected}")

@@ -13,7 +13,7 @@ from experiments.common.factory import recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
 from irtjax.selection.filter_summary import kept_classes
-from irtjax.selection.filtering import STRATEGIES, ranking
+from irtjax.selection.filtering import STRATEGIES, number_kept, ranking
 from irtjax.selection.subsets import train_on_subsets
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
@@ -54,7 +54,7 @@ def run(
         for strategy, seed in product(strategies, seeds)
     }
     table = pd.DataFrame(product(strategies, shares, seeds), columns=["strategy", "share", "seed"])
-    table["examples"] = np.maximum(np.round(table.share * num_examples), 1).astype(int)
+    table["examples"] = [number_kept(share, num_examples) for share in table.share]
     with networks_bar("filtering", len(table)) as on_progress:
         trained = train_on_subsets(
             task,

@@ -31,7 +31,8 @@ class CrowdDesign:
         max_corruption: largest share of corrupted labels; shares are uniform between 0 and this.
         min_width: widths are uniform between this and the recipe's; None for the recipe's width only.
         learning_rate_factor: learning rates are log-uniform between the recipe's / factor and the recipe's × factor.
-        networks: names of architectures, as equally many members of each as possible; empty for the recipe's only.
+        networks: names of architectures, ours and your own, as equally many members of each as possible; empty for
+            the recipe's only.
 
     Raises:
         InputError: a field out of its bounds.

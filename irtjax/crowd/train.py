@@ -216,7 +216,7 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
     """Refuses members that cannot be trained on a task by a recipe.
 
     Raises:
-        InputError: names the first such member.
+        InputError: names the first such member, or a network of a user's own and what is wrong with it.
     """
     choices = networks.choices(task)
     most = largest_subset(task, out_of_bag)
@@ -227,9 +227,20 @@ def check_members(members: Members, task: Task, recipe: Recipe, out_of_bag: bool
         if (values > limit).any():
             row = int((values > limit).argmax())
             raise InputError(f"{members.subject_ids[row]}: {name} {values[row]}, expected at most {limit}, {reason}")
-    for name, network in zip(members.subject_ids, members.network, strict=True):
-        if network not in choices:
+    for network in dict.fromkeys(members.network.tolist()):
+        its = members.network == network
+        if networks.is_yours(network):
+            networks.build(network, task, recipe.width)
+        elif network not in choices:
+            name = members.subject_ids[int(its.argmax())]
             raise InputError(f"{name}: network {network} cannot read {task.name}, choose from {', '.join(choices)}")
+        narrow = its & (members.width < recipe.width)
+        if narrow.any() and not networks.follows_width(network, task, recipe.width):
+            row = int(narrow.argmax())
+            raise InputError(
+                f"{members.subject_ids[row]}: width {members.width[row]}, but network {network} masks no hidden units: "
+                f"leave out `min_width`"
+            )
 
 
 def crowd_job(

@@ -1,8 +1,7 @@
-"""The networks, as pure functions of their parameters."""
+"""The networks, as pure functions of their parameters: ours by name, and those that users bring."""
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,121 +9,146 @@ import numpy as np
 from flax import nnx
 
 from irtjax.errors import InputError
-from irtjax.networks.bert import BertClassifier
-from irtjax.networks.cnn import CnnClassifier
-from irtjax.networks.esim import EsimClassifier
-from irtjax.networks.lenet import LeNet
-from irtjax.networks.lstm import LstmClassifier
-from irtjax.networks.mlp import Mlp
-from irtjax.networks.nse import NseClassifier
+from irtjax.networks import checks, yours
+from irtjax.networks.network import Network, Parameters, of_module
+from irtjax.networks.ours import KINDS, Kind
 from irtjax.networks.sizes import Encoded, Images, Sentences, Sizes
-from irtjax.networks.vgg16 import Vgg16
+from irtjax.networks.yours import from_functions, from_module
+from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.task import ImageFormat, TextFormat
 
-Parameters = Any
+__all__ = [
+    "NETWORKS",
+    "Network",
+    "Parameters",
+    "Sizes",
+    "build",
+    "choices",
+    "from_functions",
+    "from_module",
+    "require",
+    "usual_dropout",
+]
 
 
-class _Kind(NamedTuple):
-    """A module of this package.
-
-    Attributes:
-        module: built from `Sizes`, `active` and `rngs`.
-        sentences: how many per example it can read; () for images.
-        dropout: rate unless another one is asked for.
-        encoder: whether it is one that others have trained, with a new head.
-    """
-
-    module: Callable[..., nnx.Module]
-    sentences: tuple[int, ...]
-    dropout: float
-    encoder: bool = False
-
-
-# dropout as published for vgg16, cnn, esim and bert; our own choice for the others
-_KINDS = {
-    "mlp": _Kind(Mlp, (), 0.0),
-    "lenet": _Kind(LeNet, (), 0.5),
-    "vgg16": _Kind(Vgg16, (), 0.5),
-    "lstm": _Kind(LstmClassifier, (1, 2), 0.2),
-    "cnn": _Kind(CnnClassifier, (1, 2), 0.5),
-    "nse": _Kind(NseClassifier, (1, 2), 0.3),
-    "esim": _Kind(EsimClassifier, (2,), 0.5),
-    "bert": _Kind(BertClassifier, (1, 2), 0.1, encoder=True),
-}
-NETWORKS = tuple(_KINDS)
-
-
-class Network(NamedTuple):
-    """A network without its parameters.
-
-    Attributes:
-        init: (key, number of hidden units that are not masked, weights of an encoder) -> parameters. All units where
-            the number exceeds them; weights are None, or left out, for networks that begin from random ones alone.
-        logits: (parameters, embeddings, inputs, key) -> (B, C) class logits. `embeddings` (V, D) are the word vectors
-            that numbers in `inputs` point to, None for images. `inputs` is what `Split.inputs` holds, for B examples;
-            sentences may be cut to any length that holds them. `key` draws the dropout; None for no dropout.
-    """
-
-    init: Callable[..., Parameters]
-    logits: Callable[[Parameters, jax.Array | None, Any, jax.Array | None], jax.Array]
+NETWORKS = tuple(KINDS)
 
 
 def choices(task: Task) -> tuple[str, ...]:
-    """Names of the networks that can read the inputs of `task`."""
-    sentences = 0 if isinstance(task.format, ImageFormat) else len(task.train.inputs)
-    encoder = isinstance(task.format, TextFormat) and task.format.encoder is not None
-    packed = isinstance(task.format, TextFormat) and task.format.packed
-    return tuple(
-        name
-        for name, kind in _KINDS.items()
-        if sentences in (kind.sentences or (0,)) and packed <= kind.encoder <= encoder
-    )
+    """Names of the networks of this package that can read the inputs of `task`."""
+    return tuple(name for name, kind in KINDS.items() if _reads(kind, task))
+
+
+def _reads(kind: Kind, task: Task) -> bool:
+    if isinstance(task.format, ImageFormat):
+        return not kind.sentences and (kind.tables or not is_table(task))
+    encoder = task.format.encoder is not None
+    return len(task.train.inputs) in kind.sentences and task.format.packed <= kind.encoder <= encoder
+
+
+def is_table(task: Task) -> bool:
+    """Whether inputs are a table of features: images of one pixel, whose channels they are."""
+    return isinstance(task.format, ImageFormat) and np.shape(task.train.inputs)[1:3] == (1, 1)
 
 
 def usual_dropout(name: str) -> float:
-    """The rate of a network unless another one is asked for."""
-    return _KINDS[name].dropout
+    """The rate of a network unless another one is asked for; 0 for those that users bring."""
+    return 0.0 if yours.is_name(name) else KINDS[name].dropout
+
+
+def is_yours(name: str) -> bool:
+    """Whether it is the name of a network that a user brings."""
+    return yours.is_name(name)
+
+
+def require(name: str) -> None:
+    """Refuses a name that no network has; imports one of `package.module:NAME`.
+
+    Raises:
+        InputError: no network of this package, and nothing that can be imported or is known by `from_module`.
+    """
+    if yours.is_name(name):
+        yours.find(name)
+    elif name not in KINDS:
+        raise InputError(
+            f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}, or package.module:Class of your own"
+        )
 
 
 def build(name: str, task: Task, width: int, *, dropout: float | None = None) -> Network:
     """The network called `name`, sized for the inputs and classes of `task`.
 
+    Equal arguments give the same object. One that a user brings is checked on the inputs of the task.
+
     Args:
-        name: one of `choices(task)`.
+        name: one of `choices(task)`; or `package.module:NAME`, or what `from_module` or `from_functions` returned.
         task: gives the shape and format of inputs and the number of classes.
         width: hidden units of a layer; in an image network with convolutions, channels of the first.
         dropout: rate, in [0, 1); None for the default of the network.
 
     Raises:
         InputError: unknown name, a network that cannot read the inputs of `task`, a width that is not positive, or a
-            rate out of range.
+            rate out of range; of a user's network, what is wrong with it.
     """
-    if name not in NETWORKS:
-        raise InputError(f"unknown network {name!r}, expected one of {', '.join(NETWORKS)}")
-    if _KINDS[name].encoder and isinstance(task.format, TextFormat) and task.format.encoder is None:
+    require(name)
+    if width < 1:
+        raise InputError(f"network width {width}, expected at least 1")
+    rate = usual_dropout(name) if dropout is None else dropout
+    if not 0 <= rate < 1:
+        raise InputError(f"dropout {rate}, expected at least 0 and less than 1")
+    if yours.is_name(name):
+        return _build_yours(yours.find(name), task, width, rate)
+    kind = KINDS[name]
+    if kind.encoder and isinstance(task.format, TextFormat) and task.format.encoder is None:
         raise InputError(
             f"network {name!r} begins from weights that others have trained: name their folder, `pretrained`"
         )
-    if name not in choices(task):
-        reads = (
-            "pairs of sentences" if _KINDS[name].sentences == (2,) else "text" if _KINDS[name].sentences else "images"
-        )
-        raise InputError(f"network {name!r} reads {reads}; for task {task.name!r}, choose {', '.join(choices(task))}")
-    if width < 1:
-        raise InputError(f"network width {width}, expected at least 1")
-    kind = _KINDS[name]
-    rate = kind.dropout if dropout is None else dropout
-    if not 0 <= rate < 1:
-        raise InputError(f"dropout {rate}, expected at least 0 and less than 1")
-    return _network(kind.module, Sizes(_inputs(kind, task), width, task.num_classes, rate))
+    if not _reads(kind, task):
+        raise InputError(f"network {name!r} reads {_what(kind)}; for {_of(task)}, choose {', '.join(choices(task))}")
+    return _network(kind.module, Sizes(_inputs(kind.encoder, task), width, task.num_classes, rate))
 
 
-def _inputs(kind: _Kind, task: Task) -> Images | Sentences | Encoded:
-    """What a network for the task reads."""
+def _what(kind: Kind) -> str:
+    """What a network reads, in words."""
+    if not kind.sentences:
+        return "images"
+    return "pairs of sentences" if kind.sentences == (2,) else "text"
+
+
+def _of(task: Task) -> str:
+    if is_table(task):
+        return f"task {task.name!r}, a table of {np.shape(task.train.inputs)[-1]} features"
+    return f"task {task.name!r}"
+
+
+def _build_yours(of: yours.Yours, task: Task, width: int, rate: float) -> Network:
+    if isinstance(task.format, TextFormat) and task.format.packed:
+        raise InputError(f"`network`={of.name}: pairs of {task.name} are packed, which bert alone reads")
+    sizes: Sizes = Sizes(_inputs(False, task), width, task.num_classes, rate)
+    network = _of_user(of, sizes)
+    checks.check(of, network, sizes, task)
+    return network
+
+
+def follows_width(name: str, task: Task, width: int) -> bool:
+    """Whether a network masks hidden units, so that members of a crowd can differ in width; ours do."""
+    return not yours.is_name(name) or width == 1 or checks.follows_width(build(name, task, width), width)
+
+
+def signature(name: str, task: Task, width: int) -> str:
+    """A text that tells a network from others, by its name and the shapes of its parameters; not by its code."""
+    network = build(name, task, width)
+    parameters = jax.eval_shape(network.init, jax.random.key(0), jax.ShapeDtypeStruct((), jnp.int32))
+    leaves = jax.tree_util.tree_leaves_with_path(parameters)
+    return digest(name, [(jax.tree_util.keystr(path), leaf.shape, str(leaf.dtype)) for path, leaf in leaves])
+
+
+def _inputs(encoded: bool, task: Task) -> Images | Sentences | Encoded:
+    """What a network for the task reads; word pieces by an encoder, if it is `encoded`."""
     if isinstance(task.format, ImageFormat):
         return Images(np.shape(task.train.inputs)[1:], task.format)
-    if kind.encoder and task.format.encoder is not None:
+    if encoded and task.format.encoder is not None:
         return Encoded(task.format.encoder.config)
     return Sentences(task.format.embeddings.shape[1], len(task.train.inputs))
 
@@ -132,21 +156,10 @@ def _inputs(kind: _Kind, task: Task) -> Images | Sentences | Encoded:
 @functools.cache
 def _network(module: Callable[..., nnx.Module], sizes: Sizes) -> Network:
     """The network of these sizes, always the same object: as a static argument of jit, another would compile anew."""
+    return of_module(module, sizes)
 
-    def make(key: jax.Array, active: jax.Array | int) -> nnx.Module:
-        return module(sizes, active, rngs=nnx.Rngs(key))
 
-    graph = nnx.split(nnx.eval_shape(lambda: make(jax.random.key(0), 1)))[0]
-
-    def init(key: jax.Array, active: jax.Array | int, weights: Any = None) -> Parameters:
-        parameters = nnx.split(make(key, active), nnx.Param)[1]
-        if isinstance(sizes.inputs, Encoded) and weights is not None:
-            nnx.replace_by_pure_dict(parameters, {"encoder": jax.tree.map(jnp.asarray, weights)})
-        return parameters
-
-    def logits(
-        parameters: Parameters, embeddings: jax.Array | None, inputs: Any, key: jax.Array | None = None
-    ) -> jax.Array:
-        return nnx.merge(graph, parameters)(embeddings, inputs, key)
-
-    return Network(init, logits)
+@functools.cache
+def _of_user(of: yours.Yours, sizes: Sizes) -> Network:
+    """Likewise, of a network that a user brings."""
+    return of.make(sizes)

@@ -11,6 +11,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import local_file, reading
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+TYPE = "bert"  # of an encoder whose forward pass `irtjax.networks.bert` has
 PICKLED = "pytorch_model.bin"
 PREFIXES = ("", "bert.")  # of names of weights: of the encoder alone, or within a model for some task
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -51,9 +52,11 @@ _FIELDS = {
     "kinds": "type_vocab_size",
     "epsilon": "layer_norm_eps",
 }
+_UNSAID: dict[str, Any] = {
+    "layer_norm_eps": 1e-12
+}  # where a file says nothing, as in the first ones; the value of transformers
 # what the forward pass of `irtjax.networks.bert` has; a file that says nothing has it too
 _EXPECTED = {
-    "model_type": "bert",
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
     "pad_token_id": 0,
@@ -105,6 +108,12 @@ def _read_config(path: Path) -> BertConfig:
             raise InputError(f"line {error.lineno} is not JSON ({error.msg})") from error
         if not isinstance(values, dict) or "model_type" not in values:
             raise InputError("has no model_type: is it the config.json of an encoder?")
+        if values["model_type"] != TYPE:
+            raise InputError(
+                f"model_type is {values['model_type']!r}: only encoders of the type {TYPE!r} are read, such as BERT, "
+                "MiniLM and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
+            )
+        values = _UNSAID | values
         for name, expected in _EXPECTED.items():
             if values.get(name, expected) != expected:
                 raise InputError(f"{name} is {values[name]!r}: only encoders with {expected!r} are read")

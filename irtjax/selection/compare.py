@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax import processes
+from irtjax import networks, processes
 from irtjax.errors import InputError
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
@@ -98,8 +98,9 @@ def compare_curricula(
     trainer = make_trainer(recipe, task)
     folder = None
     if checkpoints is not None:
+        network = networks.signature(recipe.network, task, recipe.width)
         settings = difficulty, options, num_seeds, population, probe_error, monitor
-        folder = open_folder(checkpoints, digest(fingerprint(recipe, task), *settings))
+        folder = open_folder(checkpoints, digest(fingerprint(recipe, task), network, *settings))
     before = processes.agreed(lambda: _finished(folder))
     seeds = np.arange(first_seed, first_seed + num_seeds)
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}

@@ -31,7 +31,7 @@ from irtjax.selection.probe import (
     estimate_ability_from_all,
     rank_items,
 )
-from irtjax.selection.rules import Range, Rule, required_se, widen
+from irtjax.selection.rules import Range, Rule, at_least_a_minibatch, required_se
 from irtjax.selection.schedules import examples_in_epochs
 from irtjax.selection.tracking import Tracked, track
 from irtjax.training import loop
@@ -246,17 +246,14 @@ def _select(
     program: _Curriculum, problem: _Problem, learners: Learner, memory: _Memory, estimate: Estimate
 ) -> tuple[Range, jax.Array]:
     """The examples of each seed, and how many to train on when next they are too few."""
-    num_examples = problem.items.order.size
     if program.rule is None:
         assert problem.counts is not None  # a schedule or a rule
         count = problem.counts[learners.epoch]
         return Range(jnp.zeros_like(count), count), memory.min_examples
-    selected = jax.vmap(program.rule, (None, 0))(problem.items.ascending, estimate.ability)
-    too_few = selected.num_examples < min(program.trainer.batch_size, num_examples)
-    wider = jax.vmap(widen, (0, 0, None))(selected, memory.min_examples, num_examples)
-    selected = jax.tree.map(functools.partial(jnp.where, too_few), wider, selected)
-    doubled = jnp.minimum(2 * memory.min_examples, num_examples)
-    return selected, jnp.where(too_few, doubled, memory.min_examples)
+    select = jax.vmap(at_least_a_minibatch, (None, None, 0, 0, None))
+    return select(
+        program.rule, problem.items.ascending, estimate.ability, memory.min_examples, program.trainer.batch_size
+    )
 
 
 def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracked:

@@ -81,6 +81,11 @@ def ranking(
     return shuffled[np.argsort(key[shuffled], kind="stable")]
 
 
+def number_kept(share: float, num_examples: int) -> int:
+    """How many of the examples a strategy keeps: `share` (0 to 1) of them, rounded, at least 1."""
+    return max(round(share * num_examples), 1)
+
+
 def threshold(
     strategy: str,
     difficulty: Float[AnyArray, " N"],

@@ -1,6 +1,7 @@
 """Rules: the training examples that suit a network of a given ability, as a range in ascending order of difficulty."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -60,6 +61,35 @@ def widen(selected: Range, num_examples: Int[jax.Array, ""], num_available: int)
     """A range of `num_examples` about the middle of the selected one, moved to lie within those available."""
     middle = selected.first + selected.num_examples // 2
     return Range(jnp.clip(middle - num_examples // 2, 0, num_available - num_examples), num_examples)
+
+
+def at_least_a_minibatch(
+    rule: Rule,
+    ascending: Float[jax.Array, " N"],
+    ability: Float[jax.Array, ""],
+    min_examples: Int[jax.Array, ""],
+    batch_size: int,
+) -> tuple[Range, jax.Array]:
+    """What a rule selects or, where that is less than a minibatch, `min_examples` about the middle of it.
+
+    Training on a handful of the easiest, often of a single class, can leave the ability where it was: the number
+    doubles each time it is used.
+
+    Args:
+        rule: of `STRATEGIES` (`irtjax.selection.strategies`).
+        ascending: (N,) difficulties in ascending order, logits.
+        ability: θ, logits.
+        min_examples: in the first epoch the smaller of `batch_size` and N, later what the epoch before left.
+        batch_size: examples of a minibatch; where there are fewer in all, N counts.
+
+    Returns:
+        The range, and `min_examples` of the next epoch.
+    """
+    selected, available = rule(ascending, ability), ascending.size
+    too_few = selected.num_examples < min(batch_size, available)
+    wider = widen(selected, min_examples, available)
+    selected = jax.tree.map(functools.partial(jnp.where, too_few), wider, selected)
+    return selected, jnp.where(too_few, jnp.minimum(2 * min_examples, available), min_examples)
 
 
 def required_se(

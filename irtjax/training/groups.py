@@ -115,11 +115,11 @@ def train_groups(
 
 
 def _signature(groups: Sequence[Group], options: str) -> str:
-    """Of what networks depend on: their rows, labels, shapes of the data, options."""
+    """Of what networks depend on: their names, rows, labels, shapes of the data and parameters, options."""
     jobs = [group.job(group.networks) for group in groups]
     arrays = [(job.rows, job.shared, job.steps) for job in jobs]
     kinds = [[(leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((job.data, shapes(job)))] for job in jobs]
-    return digest(options, arrays, repr(kinds))
+    return digest(options, [group.name for group in groups], arrays, repr(kinds))
 
 
 class _Results:

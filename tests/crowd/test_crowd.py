@@ -117,8 +117,7 @@ def mixed():
     The second is the first under another name, whose programs need not be compiled again.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(networks._KINDS, "twin", networks._KINDS["mlp"])
-        patch.setattr(networks, "NETWORKS", (*networks.NETWORKS, "twin"))
+        patch.setitem(networks.KINDS, "twin", networks.KINDS["mlp"])
         seen = []
         yield train_crowd(TASK, MIXED, on_progress=seen.append, **SHORT), seen
 

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from binaries import assert_bad_flags, start
+from binaries import assert_bad_flags, assert_one_line, start
 from binaries import run as run_module
 
 import irtjax
@@ -144,6 +144,30 @@ def test_the_stage_trains_what_the_settings_say(monkeypatch):
     }  # fmt: skip
 
 
+@pytest.mark.slow
+def test_networks_of_users_train_beside_ours(tmp_path):
+    perceptron = "tests.networks.example_networks:Perceptron"
+    flags = [
+        "--num_models=4",
+        f"--network=mlp,{perceptron}",
+        "--width=4",
+        "--epochs=2",
+        "--steps_per_epoch=6",
+        "--slots=1",
+    ]
+    result = run(*flags, f"--output_dir={tmp_path / 'run'}")
+    assert result.returncode == 0, result.stderr
+    members = pd.read_csv(tmp_path / "run" / "crowd" / "members.csv")
+    assert sorted(members.network) == ["mlp"] * 2 + [perceptron] * 2
+    # the same command again finds it, but not once the parameters have other shapes
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    again = run(*flags, f"--output_dir={tmp_path / 'run'}")
+    assert again.returncode == 0, again.stderr
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config | {"parameters": "0" * 32}))
+    changed = run(*flags, f"--output_dir={tmp_path / 'run'}")
+    assert_one_line(changed, f"--network=mlp,{perceptron} with parameters of other shapes: its code has changed")
+
+
 def test_members_of_other_settings_are_noticed(tmp_path):
     (tmp_path / "crowd").mkdir()
     table = str(tmp_path / "crowd" / "members.csv")
@@ -156,6 +180,16 @@ def test_members_of_other_settings_are_noticed(tmp_path):
 BAD_FLAGS = [
     (["--network=lstm"], "--network=lstm: cannot read digits, choose from mlp, lenet, vgg16"),
     (["--network=mlp,vit"], "--network=mlp,vit: 'vit' is none of"),
+    (["--network=mlp,no_networks:A"], "--network=no_networks:A: no module 'no_networks'"),
+    (["--network=tests.networks.example_networks:A"], "module tests.networks.example_networks has no 'A'"),
+    (
+        ["--network=mlp,tests.networks.example_networks:Transposed"],
+        "--network=tests.networks.example_networks:Transposed: logits of shape (10, 11) for the inputs of digits",
+    ),
+    (
+        ["--network=tests.networks.example_networks:Perceptron", "--min_width=2"],
+        "--min_width=2: network tests.networks.example_networks:Perceptron masks no hidden units",
+    ),
     (["--stop_on=test"], "--stop_on=test: expected one of validation, train"),
     (["--only=3"], "--only=3: expected numbers like 3,417, beside --members"),
     (["--members={tmp}/no.csv", "--num_models=3"], "--num_models has no effect with --members: leave it out"),

@@ -115,16 +115,34 @@ def lenet_network(p, x):
     return dense(p["out"], relu(dense(p["hidden"], x.reshape(-1))))
 
 
+def group_norm(y, layer):
+    y = y.copy()
+    for first in range(0, y.shape[-1], 16):
+        group = y[..., first : first + 16]
+        y[..., first : first + 16] = (group - group.mean()) / np.sqrt(group.var() + 1e-5)
+    return y * layer["gain"] + layer["bias"]
+
+
+def resnet_network(p, x):
+    x = relu(group_norm(correlate(x, p["first"]["kernel"]), p["first"]))
+    for at in range(len(p["layers"])):
+        first, second = p["layers"][at]["first"], p["layers"][at]["second"]
+        halved = first["kernel"].shape[2] < first["kernel"].shape[3]
+        y, shortcut = correlate(x, first["kernel"]), x
+        if halved:
+            y = y[::2, ::2]
+            shortcut = np.zeros(y.shape)
+            shortcut[..., : x.shape[-1]] = x[::2, ::2]
+        x = relu(shortcut + group_norm(correlate(relu(group_norm(y, first)), second["kernel"]), second))
+    return dense(p["out"], x.mean((0, 1)))
+
+
 def vgg16_network(p, x):
     at = 0
     for convolutions in (2, 2, 3, 3, 3):
         for _ in range(convolutions):
             layer = p["layers"][at]
-            y = correlate(x, layer["kernel"])
-            for first in range(0, y.shape[-1], 16):
-                group = y[..., first : first + 16]
-                y[..., first : first + 16] = (group - group.mean()) / np.sqrt(group.var() + 1e-5)
-            x = relu(y * layer["gain"] + layer["bias"])
+            x = relu(group_norm(correlate(x, layer["kernel"]), layer))
             at += 1
         x = pool(x)
     return dense(p["out"], relu(dense(p["hidden"], x.reshape(-1))))

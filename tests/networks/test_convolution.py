@@ -7,7 +7,7 @@ import pytest
 
 from irtjax.networks import convolution
 from irtjax.networks.formulation import formulated_for
-from irtjax.networks.vgg16 import normalise
+from irtjax.networks.group_norm import normalise
 
 
 def values(*shape, seed=0):
@@ -47,6 +47,18 @@ def assert_same(ours, expected, *arguments):
 def test_products_against_xla(image, size, outputs):
     kernel = values(size, size, image[-1], outputs, seed=1)
     assert_same(convolution.by_products, expected_convolution, values(2, *image), kernel)
+
+
+@pytest.mark.parametrize(("image", "size"), [((6, 5, 3), 3), ((1, 4, 2), 5)])
+def test_patches_against_xla(image, size):
+    kernel, radius = values(size, size, image[-1], 4, seed=1), size // 2
+    numbers = ("NHWC", "HWIO", "NHWC")
+
+    def expected(x, kernel):
+        return jax.lax.conv_general_dilated(x, kernel, (2, 2), ((radius, radius),) * 2, dimension_numbers=numbers)
+
+    assert_same(lambda x, k: convolution.by_patches(x, k, 2), expected, values(2, *image), kernel)
+    assert_same(lambda x, k: convolution.by_convolution(x, k, 2), expected, values(2, *image), kernel)
 
 
 @pytest.mark.parametrize("size", [3, 5])

@@ -1,5 +1,8 @@
 """Every network: against NumPy, through padding, masks, keys and gradients; and how they are asked for."""
 
+import dataclasses
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +12,10 @@ from example_tasks import arrays, dense, embeddings, images, text, words_of
 
 from irtjax import InputError, networks, tasks
 from irtjax.tasks.task import TextFormat
+from irtjax.training.recipe import default_recipe
 
 TEXT, PAIR, IMAGES, COLOURS = text(1), text(2), images(8, 8, 1), images(8, 6, 3)
+ODD = images(7, 5, 2)
 TEXT_NETWORKS = [("lstm", TEXT), ("lstm", PAIR), ("cnn", TEXT), ("cnn", PAIR), ("nse", TEXT), ("nse", PAIR)]
 TEXT_NETWORKS += [("esim", PAIR)]
 
@@ -63,7 +68,15 @@ def test_text_networks_against_numpy(name, task):
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "width"), [("lenet", IMAGES, IMAGE_WIDTH), ("lenet", COLOURS, 2), ("vgg16", COLOURS, 2)]
+    ("name", "task", "width"),
+    [
+        ("lenet", IMAGES, IMAGE_WIDTH),
+        ("lenet", COLOURS, 2),
+        ("lenet", ODD, 2),
+        ("vgg16", COLOURS, 2),
+        ("resnet", IMAGES, IMAGE_WIDTH),
+        ("resnet", ODD, 5),
+    ],
 )
 def test_image_networks_against_numpy(name, task, width):
     network = networks.build(name, task, width)
@@ -72,6 +85,45 @@ def test_image_networks_against_numpy(name, task, width):
     x = (task.train.inputs / format.scale - np.array(format.mean)) / np.array(format.deviation)
     expected = [getattr(reference, f"{name}_network")(p, image) for image in x]
     np.testing.assert_allclose(answer(network, parameters, task), expected, atol=2e-4)
+
+
+def count(network):
+    return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(network.init, jax.random.key(0), 1)))
+
+
+@pytest.mark.parametrize("shape", [(28, 28, 1), (32, 32, 3), (64, 64, 3), (8, 8, 1), (15, 9, 3)])
+def test_images_of_any_size(shape):
+    height, breadth, channels = shape
+    task, w, c = images(*shape), 4, 3
+    lenet, vgg16, resnet = (networks.build(name, task, w) for name in ("lenet", "vgg16", "resnet"))
+    for network in (lenet, vgg16, resnet):
+        parameters = jax.eval_shape(network.init, jax.random.key(0), w)
+        assert jax.eval_shape(network.logits, parameters, None, task.train.inputs, None).shape == (3, c)
+    pixels = -(-height // 4) * -(-breadth // 4)
+    dense_of_lenet = (pixels * 2 * w + 1) * 8 * w + (8 * w + 1) * c
+    assert count(lenet) == 25 * (channels * w + w * 2 * w) + 3 * w + dense_of_lenet + w
+    of_vgg16 = [channels, *np.repeat((w, 2 * w, 4 * w, 8 * w, 8 * w), (2, 2, 3, 3, 3))]
+    pixels = -(-height // 32) * -(-breadth // 32)
+    dense_of_vgg16 = (pixels * 8 * w + 1) * 8 * w + (8 * w + 1) * c
+    assert count(vgg16) == sum(9 * a * b + 2 * b for a, b in itertools.pairwise(of_vgg16)) + dense_of_vgg16 + w
+    of_resnet = [channels, w, w, w, 2 * w, 2 * w, 4 * w, 4 * w]
+    assert count(resnet) == sum(9 * a * b + 2 * b for a, b in itertools.pairwise(of_resnet)) + (4 * w + 1) * c + w
+
+
+def test_tables_of_features_are_read_by_the_mlp():
+    table = images(1, 1, 30)
+    assert networks.choices(table) == ("mlp",)
+    assert default_recipe(table).network == default_recipe(dataclasses.replace(table, name="sst2")).network == "mlp"
+    for name in ("lenet", "vgg16", "resnet"):
+        message = f"'{name}' reads images; for task 'images', a table of 30 features, choose mlp$"
+        with pytest.raises(InputError, match=message):
+            networks.build(name, table, 4)
+    network = networks.build("mlp", table, 4)
+    parameters = random_parameters(network, 4)
+    p, format = arrays(parameters), table.format
+    x = (table.train.inputs.reshape(3, 30) / format.scale - np.array(format.mean)) / np.array(format.deviation)
+    expected = dense(p["out"], np.maximum(dense(p["hidden"], x), 0))
+    np.testing.assert_allclose(answer(network, parameters, table), expected, atol=1e-4)
 
 
 def test_mlp_by_hand():
@@ -96,7 +148,8 @@ def test_padding_changes_no_answer(name, task):
 
 
 @pytest.mark.parametrize(
-    ("name", "task"), named([("mlp", IMAGES), ("lenet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim"))
+    ("name", "task"),
+    named([("mlp", IMAGES), ("lenet", IMAGES), ("resnet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim")),
 )
 def test_a_masked_network_is_a_narrower_one(name, task):
     active = width_for(task)
@@ -135,6 +188,8 @@ def units_in_turn(name, path, axis, size, width):
     """After how many units the mask begins anew: a wider layer repeats each place of it, concatenated layers all."""
     if name == "lenet":
         return 2 * width if "['hidden']['kernel']" in path and axis == 0 else size  # pixels, channels
+    if name == "resnet":
+        return size
     after_joining = "out" in path or ("layers" in path and not ("[0]['kernel']" in path and axis == 0))
     return size if name in ("lstm", "cnn") and after_joining else width
 
@@ -176,13 +231,13 @@ def test_members_of_a_vmapped_crowd_answer_as_alone(name, task):
 
 
 def test_bad_requests_are_named():
-    with pytest.raises(InputError, match="unknown network 'resnet', expected one of mlp, lenet, vgg16, lstm, cnn"):
-        networks.build("resnet", IMAGES, 4)
+    with pytest.raises(InputError, match="unknown network 'rnn', expected one of mlp, lenet, vgg16, resnet, lstm, cnn"):
+        networks.build("rnn", IMAGES, 4)
     with pytest.raises(InputError, match="width 0, expected at least 1"):
         networks.build("mlp", IMAGES, 0)
     with pytest.raises(InputError, match=r"dropout 1\.0, expected at least 0 and less than 1"):
         networks.build("mlp", IMAGES, 4, dropout=1.0)
-    with pytest.raises(InputError, match="'lstm' reads text; for task 'images', choose mlp, lenet, vgg16"):
+    with pytest.raises(InputError, match="'lstm' reads text; for task 'images', choose mlp, lenet, vgg16, resnet"):
         networks.build("lstm", IMAGES, 4)
     with pytest.raises(InputError, match="'lenet' reads images; for task 'text', choose lstm, cnn, nse, esim"):
         networks.build("lenet", PAIR, 4)

@@ -101,10 +101,17 @@ def test_weights_within_a_model_for_a_task_are_found(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, found.weights, alone.weights)
 
 
+def test_an_early_config_says_no_epsilon(tmp_path):
+    assert read_pretrained(write_folder(tmp_path, layer_norm_eps=None)).config.epsilon == 1e-12
+
+
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"model_type": "roberta"}, "config.json: model_type is 'roberta': only encoders with 'bert' are read"),
+        *(
+            ({"model_type": other}, f"config.json: model_type is '{other}': only encoders of the type 'bert' are read")
+            for other in ("roberta", "distilbert", "modernbert")
+        ),
         ({"hidden_act": "relu"}, "config.json: hidden_act is 'relu'"),
         ({"model_type": None}, "config.json: has no model_type: is it the config.json of an encoder"),
         ({"num_hidden_layers": None}, "config.json: has no num_hidden_layers"),

@@ -18,7 +18,7 @@ from irtjax import networks, tasks
 from irtjax.errors import InputError
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
-from irtjax.selection import ddaclae
+from irtjax.selection import Curriculum, ddaclae
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
@@ -330,3 +330,17 @@ def test_no_key_is_used_twice():
     streams = [ddaclae._draws(learner, stream) for stream in (ddaclae.PROBE_STREAM, ddaclae.MONITOR_STREAM)]
     keys = np.concatenate([jax.random.key_data(keys) for keys in (minibatches, *streams)])
     assert len(np.unique(keys, axis=0)) == 800
+
+
+@pytest.mark.parametrize("rule", [up_to_ability, beyond_ability])
+def test_a_loop_of_ones_own_selects_what_the_library_does(rule):
+    """`Curriculum` beside the program, on the same answers: too few selected, some, all."""
+    difficulty = np.linspace(-3, 3, SIZE)[np.random.default_rng(0).permutation(SIZE)]
+    name = {up_to_ability: "DDaCLAE", beyond_ability: "DDaCLAE-hard"}[rule]
+    for num_right in (0, 1, 21, 63, SIZE):
+        history = train_still(ladder(num_right), difficulty, rule)
+        own = Curriculum(difficulty, name, batch_size=TRAINER.batch_size)
+        for epoch in range(TRAINER.max_epochs):
+            own.indices(epoch, np.arange(SIZE) < num_right)
+        for column in ("share", "ability", "ability_se", "items_asked"):
+            np.testing.assert_array_equal(own.table()[column].astype(np.float32), getattr(history, column)[0])

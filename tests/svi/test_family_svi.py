@@ -220,8 +220,8 @@ def test_fits_by_the_answer_are_those_of_the_matrix(model, counts):
 
 
 def same(found, expected):
-    """Estimates and the ELBO, to rounding."""
-    np.testing.assert_allclose(found.details["elbo_trace"], expected.details["elbo_trace"], rtol=1e-5)
+    """Estimates and the ELBO, to rounding in float32, which grows with the steps of Adam."""
+    np.testing.assert_allclose(found.details["elbo_trace"], expected.details["elbo_trace"], rtol=5e-5)
     np.testing.assert_allclose(found.log_likelihood, expected.log_likelihood, rtol=1e-5)
     pairs = [(one.ability, one.ability_se) for one in (found, expected)]
     for name in expected.item_columns:
