@@ -8,6 +8,7 @@ import importlib.metadata
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from measure import Stopwatch, main, peak_mb
 
@@ -17,7 +18,8 @@ WIDTH = 16
 def blocks(page: str) -> dict[str, str]:
     """The code of the page, by what it imports first."""
     code = re.findall(r"```python\n(.*?)```", Path(page).read_text(encoding="utf-8"), re.DOTALL)
-    return {re.match(r"(?:import|from) ([\w.]+)", block)[1]: block for block in code}
+    first = re.compile(r"(?:import|from) ([\w.]+)")
+    return {match[1]: block for block in code if (match := first.match(block))}
 
 
 def contestant(settings: dict) -> dict:
@@ -32,6 +34,7 @@ def contestant(settings: dict) -> dict:
         words, labels = torch.from_numpy(arrays["words"]), torch.from_numpy(arrays["labels"])
     number, epochs, seeds = len(labels), settings["epochs"], settings["seeds"]
     drawn: list[list[int]] = []
+    asked: list[np.ndarray] = []
 
     class Recorded(Sampler):
         def __iter__(self):
@@ -51,7 +54,8 @@ def contestant(settings: dict) -> dict:
         vocabulary = int(words.max()) + 1
         return torch.nn.Sequential(torch.nn.EmbeddingBag(vocabulary, WIDTH, padding_idx=0), torch.nn.Linear(WIDTH, 2))
 
-    names, code = {"Sampler": Recorded}, blocks(settings["page"])
+    names: dict[str, Any] = {"Sampler": Recorded}
+    code = blocks(settings["page"])
     for block in ("torch", "grain", "transformers"):
         exec(compile(code[block], settings["page"], "exec"), names)
 
@@ -70,7 +74,7 @@ def contestant(settings: dict) -> dict:
     difficulty = irtjax.difficulty(predictions, labels.numpy()).difficulty
     times = {"crowd": stopwatch.read()["wall"]}
 
-    stopwatch, asked, drawn[:] = Stopwatch(), [], []
+    stopwatch, asked[:], drawn[:] = Stopwatch(), [], []
     curriculum = Recording(difficulty, settings["rule"], batch_size=settings["batch_size"])
     names["train_torch"](network(100), words, labels, curriculum, epochs)
     recorded = {"difficulty": difficulty, "torch_answers": np.stack(asked), "torch_ability": curriculum.table().ability}
