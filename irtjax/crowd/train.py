@@ -24,7 +24,8 @@ from irtjax.crowd.members import (
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, proportion_correct
 from irtjax.tasks import Task
-from irtjax.tasks.task import Split, sample_split
+from irtjax.tasks.task import SPLITS, Split, sample_split
+from irtjax.tasks.validation import require_ids
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
 from irtjax.training.pool import Finished, Job
@@ -148,10 +149,11 @@ def train_crowd(
             the same crowd.
 
     Raises:
-        InputError: members that the task or the recipe does not allow, a range of the design that is empty, or
-            checkpoints that are damaged or of another crowd.
+        InputError: two examples with one id, members that the task or the recipe does not allow, a range of the design
+            that is empty, or checkpoints that are damaged or of another crowd.
     """
     _check_arguments(slots, seed, stop_on)
+    require_ids(task.name, {name: task.split(name).ids for name in SPLITS})
     recipe = default_recipe(task) if recipe is None else recipe
     if members is None:
         design = default_design(task) if design is None else design

@@ -19,6 +19,7 @@ from irtjax.tasks.sentences import make_task
 from irtjax.tasks.splitting import SHARE, draw_splits
 from irtjax.tasks.task import SPLITS, ImageFormat, Split, Task
 from irtjax.tasks.text import Examples
+from irtjax.tasks.validation import require_ids
 
 Note = Callable[[str], None]
 SPELLED = 6  # features of an example that reports show
@@ -103,6 +104,7 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
     blank = sum(not text.strip() for part in texts for text in part)
     if blank:
         choices.note(f"{blank:,} {'texts are' if blank > 1 else 'text is'} empty: nobody can tell the class")
+    require_ids(choices.name, {split: ids[split] for split in SPLITS})
     absent = np.setdiff1d(np.arange(len(classes)), labels["train"])
     if absent.size:
         choices.note(f"no training example of {', '.join(classes[at] for at in absent[:5])}: nobody can learn that")

@@ -8,7 +8,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
-from irtjax.tasks.validation import require_classes, require_ids, require_split
+from irtjax.tasks.validation import require_classes, require_split
 
 SPLITS = ("train", "validation", "test")
 PADDING, UNKNOWN = 0, 1  # word numbers
@@ -84,7 +84,8 @@ class TextFormat:
 class Task:
     """A classification data set; `from_arrays` and its like make one of almost anything.
 
-    The same split may be given twice. Else no two examples of any splits may have the same id.
+    The same split may be given twice. Else a crowd needs an id of its own for each example of the three splits; `extra`
+    may repeat some of them.
 
     Attributes:
         name: as given to `load`.
@@ -107,7 +108,7 @@ class Task:
 
         Raises:
             InputError: names the split, and what is wrong: labels that are no numbers of classes, images without
-                channels, lengths that differ, words without a vector, an id that is there twice.
+                channels, lengths that differ, words without a vector.
         """
         require_classes(self.name, self.classes)
         words: int | None = None
@@ -123,14 +124,13 @@ class Task:
             channels = len(self.format.mean), len(self.format.deviation)
         for name in self.splits:
             require_split(f"{self.name}: {name}", self.split(name), self.num_classes, words, channels)
+            if name != "train" and not len(self.split(name).labels):  # with soft labels, there may be no others
+                raise InputError(f"{self.name}: {name}: no examples")
         shapes = {np.shape(self.split(name).inputs)[1:] for name in self.splits} if words is None else {()}
         if len(shapes) > 1:
             raise InputError(f"{self.name}: images of several shapes: {', '.join(map(str, sorted(shapes)))}")
         if len({len(self.split(name).inputs) for name in self.splits}) > 1 and words is not None:
             raise InputError(f"{self.name}: examples of one sentence in one split, and of two in another")
-        require_ids(self.name, {name: self.split(name).ids for name in SPLITS})
-        if self.extra is not None:  # which may have examples of the others
-            require_ids(self.name, {"extra": self.extra.ids})
 
     @property
     def splits(self) -> tuple[str, ...]:

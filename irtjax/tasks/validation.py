@@ -67,8 +67,6 @@ def _require_labels(place: str, labels: Any, num_classes: int) -> None:
         )
     if np.ndim(labels) != 1 or getattr(labels, "dtype", np.dtype(object)).kind not in "iu":
         raise InputError(f"{place}: labels are {_kind(labels)}, expected an array of whole numbers (N,)")
-    if not len(labels):
-        raise InputError(f"{place}: no examples")
     wrong = np.flatnonzero((np.asarray(labels) < 0) | (np.asarray(labels) >= num_classes))
     if wrong.size:
         raise InputError(

@@ -24,8 +24,8 @@ KNOWN = {("digits", "mlp"): 32}  # where measuring would take longer than the cr
 SHORT = (
     200_000  # minibatches of all networks together, fewer than which cost less time than compiling for several sizes
 )
-SHORT_SLOTS = 16  # of such a training
-LARGE = 8 * 2**20  # bytes of the state of a network of which so many at once would not be faster
+SHORT_SLOTS = 16  # of such a training on a processor, of networks so small that one does not fill a core
+SMALL = 2**18  # bytes of the state of such a network; of larger ones, one at a time is fastest, or nearly
 FILLS_A_CORE = ("bert",)  # one network's products are as fast as the core is; compiling larger pools takes minutes
 
 
@@ -34,7 +34,7 @@ def choose_slots(
 ) -> int:
     """The given number of slots on a device; for None, what is fastest here: known, or measured once and remembered.
 
-    Of a short training (`is_short`) nothing is measured: compiling for several sizes would take longer.
+    Of a short training (`is_short`) on a processor nothing is measured: compiling for several sizes would take longer.
 
     Timings differ from run to run, and networks in a pool of another size are the same only to rounding. A number that
     is kept lets the same command give the same results.
@@ -55,8 +55,8 @@ def choose_slots(
     if recipe.network in FILLS_A_CORE and mesh.devices.flat[0].platform == "cpu":
         return 1
     job = on_all_examples(task, recipe, data, count, mesh)
-    if is_short(recipe, job.steps) and _state_bytes(job) < LARGE:
-        return min(SHORT_SLOTS, -(-count // mesh.size))
+    if is_short(recipe, job.steps) and mesh.devices.flat[0].platform == "cpu":
+        return min(SHORT_SLOTS, -(-count // mesh.size)) if _state_bytes(job) < SMALL else 1
     return int(cached("pool_size", _key(job, task, recipe), lambda: {"slots": np.array(measure(job)[0])})["slots"])
 
 

@@ -189,7 +189,7 @@ def test_a_run_is_not_mixed_with_other_data(tmp_path):
     (directory / "crowd" / "stage.json").write_text("{}")
     (directory / ".lock").unlink()  # this process holds it still
     other, _ = tasks.flip_labels(task, 0.01, 0)
-    with pytest.raises(InputError, match="holds a run on other data: what lies in --data_dir, --glove"):
+    with pytest.raises(InputError, match="holds a run on other data: what lies in --task, --data_dir, --glove"):
         open_with(directory, settings, other)
     (directory / ".lock").unlink()
     assert open_with(directory, settings, task) == directory

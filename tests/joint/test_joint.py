@@ -106,7 +106,9 @@ def test_examples_of_no_class(digits):
     assert (noise.min(), noise.max()) == (0, 16)
     large = np.zeros((6, 28, 28, 1), np.uint8)
     split = task.test._replace(inputs=large, labels=task.test.labels[:6], ids=task.test.ids[:6])
-    mnist = dataclasses.replace(task, test=split, format=dataclasses.replace(task.format, scale=255.0))
+    mnist = dataclasses.replace(
+        task, train=split, validation=split, test=split, format=dataclasses.replace(task.format, scale=255.0)
+    )
     drawn = outside_images(mnist)["digits"].inputs
     assert drawn.shape == (1797, 28, 28, 1)
     assert drawn.max() == 255

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
+from irtjax.crowd import train_crowd
 from irtjax.tasks import ImageFormat, Split, Task, TextFormat
 
 LABELS = np.array([0, 1, 2, 0], np.int32)
@@ -51,11 +52,6 @@ def test_what_holds_together_is_a_task():
         ),
         ({"split": SPLIT._replace(inputs=np.zeros((4, 3)))}, "from_arrays takes tables of features"),
         ({"split": SPLIT._replace(inputs=np.full((4, 2, 2, 1), np.nan))}, "example 0 has a value that is not finite"),
-        (
-            {"split": SPLIT._replace(ids=np.array(["a", "b", "a", "d"]))},
-            "two examples have the id 'a' .of train and of validation",
-        ),
-        ({"validation": SPLIT._replace(ids=SPLIT.ids[::-1])}, "have the id 'd' .of train and of validation"),
         ({"validation": Split(SPLIT.inputs[:0], LABELS[:0], SPLIT.ids[:0])}, "mine: validation: no examples"),
         (
             {"validation": SPLIT._replace(inputs=np.zeros((4, 3, 3, 1)), ids=np.array([*"efgh"]))},
@@ -77,3 +73,16 @@ def test_what_holds_together_is_a_task():
 def test_what_does_not_is_said(given, message):
     with pytest.raises(InputError, match=message):
         task(**given)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a", "b", "a", "d"], "^mine: two examples have the id 'a' .of train, twice"),
+        (["d", "f", "g", "h"], "^mine: two examples have the id 'd' .of train and of validation"),
+    ],
+)
+def test_a_crowd_needs_an_id_for_each_example(ids, message):
+    others = SPLIT._replace(ids=np.array([*"efgh"])) if ids[0] == "a" else SPLIT
+    with pytest.raises(InputError, match=message):
+        train_crowd(task(SPLIT._replace(ids=np.array(ids)), others), num_models=2)
