@@ -66,6 +66,7 @@ def _as_in(owner: type, name: str, **changes: Any) -> dict[str, Any]:
 
 
 _data = functools.partial(setting, group="data")
+_own = functools.partial(setting, group="your own data")
 _training = functools.partial(setting, group="training of networks")
 _of_crowd = functools.partial(setting, group="crowd", stages=["crowd"])
 _of_difficulty = functools.partial(setting, group="difficulty")
@@ -79,14 +80,14 @@ class Settings:
 
     task: str
     dataset: str = _data("", "name in TensorFlow Datasets, if it is not the task's usual one")
-    text_column: str = _data("", "own tables: column of texts, or two of pairs, with a comma between")
-    feature_columns: str = _data("", "own tables: columns of numbers, with commas between")
-    label_column: str = _data("", "own tables: column of classes (default label, gold_label, target or class)")
-    split_column: str = _data("", "own tables: column that says train, validation or test (default split)")
-    id_column: str = _data(
+    text_column: str = _own("", "own tables: column of texts, or two of pairs, with a comma between")
+    feature_columns: str = _own("", "own tables: columns of numbers, with commas between")
+    label_column: str = _own("", "own tables: column of classes (default label, gold_label, target or class)")
+    split_column: str = _own("", "own tables: column that says train, validation or test (default split)")
+    id_column: str = _own(
         "", "own tables: column of ids of the examples (default item_id, id, …, if each is there once)"
     )
-    image_size: int = _data(0, "own images: pixels of a side to bring them to; 0 for their own size", low=0, high=1024)
+    image_size: int = _own(0, "own images: pixels of a side to bring them to; 0 for their own size", low=0, high=1024)
     glove: str = _data("", "file of GloVe vectors for text; by default vectors are made from the training text")
     pretrained: str = _data(
         "", "folder of an encoder of the BERT type (config.json, model.safetensors, tokenizer.json): text is read by it"

@@ -49,7 +49,7 @@ def test_help_shows_the_docstring_and_the_flags(binary):
 def test_many_flags_are_grouped_by_purpose():
     shown = run("--help", module="experiments.pipeline").stdout.split("needed:")[1]
     groups = {part.split(":\n")[0].strip(): part for part in shown.split("\n\n")[1:]}
-    titles = ["flags", "data", "crowd", "training of networks", "difficulty", "filtering", "curricula"]
+    titles = ["flags", "data", "your own data", "crowd", "training of networks", "difficulty", "filtering", "curricula"]
     assert list(groups) == [*titles, "several processes"]
     first = [line.split("=")[0].strip() for line in groups["flags"].splitlines() if line.startswith("  --")]
     assert first == ["--task", "--data_dir", "--preset", "--seed", "--num_models", "--network", "--epochs"]
