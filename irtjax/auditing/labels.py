@@ -56,7 +56,7 @@ class Difficulty:
                 confidence where the models gave logits or probabilities, which tell more than classes, else evidence.
 
         Raises:
-            InputError: `most` is no whole number from 1, or `by` is something else, or not in the table.
+            InputError: `most` is not a positive integer; `by` is none of these, or the table has no such column.
         """
         ways = [name for name in _SUSPICION if name in self.table]
         chosen = ways[0] if by is None else by

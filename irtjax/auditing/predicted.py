@@ -49,10 +49,10 @@ def read_predictions(predictions: Any, labels: Shaped[np.ndarray, " N"] | Sequen
     """
     given = np.asarray(labels)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iufb" or not (given >= 0).all():
-        raise InputError("`labels`: expected (N,) classes, whole numbers from 0")
+        raise InputError("`labels`: expected (N,) classes, integers from 0")
     gold = given.astype(int)
     if (gold != given).any():
-        raise InputError(f"`labels`: example {np.flatnonzero(gold != given)[0]} has no whole number")
+        raise InputError(f"`labels`: the label of example {np.flatnonzero(gold != given)[0]} is not an integer")
     models = list(predictions) if isinstance(predictions, Iterable) else [predictions]
     if not models:
         raise InputError("`predictions` of no models")

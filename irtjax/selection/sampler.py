@@ -27,7 +27,7 @@ class Sampler:
             seed: of the order.
 
         Raises:
-            InputError: a seed that is no whole number, or negative.
+            InputError: the seed is not an integer from 0.
         """
         self.curriculum = curriculum
         self._seed = whole_number("seed", seed)
