@@ -14,6 +14,7 @@ from irtjax.responses.values import OnScales
 from irtjax.types import Float, Int
 
 GROUPS = 32  # of subjects
+EQUAL = 5  # decimals in which abilities are equal, in logits
 TOGETHER = 2**20  # responses, or curves of items at abilities, worked on at once
 
 
@@ -67,8 +68,9 @@ def _of_answers(responses: SparseResponses, families: Families) -> Sums:
 
 
 def groups(theta: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """The group of each subject, of equal size by ability."""
-    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
+    """The group of each subject, of equal size by ability; equal ones in the order of the subjects."""
+    # or rounding would tell those apart who responded alike, in one way in a matrix and in another answer by answer
+    order = np.argsort(np.argsort(np.round(theta, EQUAL), kind="stable"), kind="stable")
     return order * min(GROUPS, len(theta)) // len(theta)
 
 
