@@ -80,7 +80,7 @@ def difficulty(
     """The difficulty of examples by the predictions of any models, and which labels are likely to be wrong.
 
     A model is a subject and an example an item: a prediction is right where it is the label. The checkpoints of one
-    training count as a crowd, too. They are no independent subjects: standard errors are then too small.
+    training count as a crowd, too. They are not independent subjects: standard errors are then too small.
 
     **Predictions should be for examples that a model was not trained on**, as those of cross-validation. A model that
     was trained on a wrong label may have memorised it. Leave those predictions out (-1 or NaN).

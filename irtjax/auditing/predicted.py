@@ -45,7 +45,7 @@ def read_predictions(predictions: Any, labels: Shaped[np.ndarray, " N"] | Sequen
 
     Raises:
         InputError: models with other shapes than the first; labels of another number, or outside the classes;
-            predictions that are no classes.
+            predictions that are not classes.
     """
     given = np.asarray(labels)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iufb" or not (given >= 0).all():
@@ -81,7 +81,7 @@ def read_predictions(predictions: Any, labels: Shaped[np.ndarray, " N"] | Sequen
 
 
 def _classes(number: int, values: Shaped[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
-    """Classes as whole numbers, -1 for none.
+    """Classes as integers, -1 for none.
 
     Raises:
         InputError: something between two classes.

@@ -97,7 +97,7 @@ def find(name: str) -> Yours:
     """The network of a name.
 
     Raises:
-        InputError: there is no such module, it has nothing of this name, or that is no network.
+        InputError: there is no such module, it has nothing of this name, or is not a network.
     """
     if name in _KNOWN:
         return _KNOWN[name]

@@ -259,7 +259,7 @@ class ScaledResponses:
 
 
 def smallest(array: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
-    """Responses or trials as programs read them: whole numbers in as few bytes as they need, shares in float32."""
+    """Responses or trials as programs read them: integers in as few bytes as they need, shares in float32."""
     if array.dtype.kind == "f" and not all(scaled == np.floor(scaled) for scaled in (array.max(), array.min())):
         return array.astype(np.float32)
     if array.dtype.kind == "f" and ((array > 0) & (array < 1)).any():

@@ -213,7 +213,7 @@ def _not_on_scale(given: Given, at: int, scale: Scale) -> InputError:
     some = known if len(known) <= SHOWN else [*known[: SHOWN - 2], "…", known[-1]]
     return InputError(
         f"{given.place(at)}: {shown(_number(cell) if isinstance(cell, float) else cell)} "
-        + ("is no number" if scale.labels is None else "is none of the grades")
+        + ("is not a number" if scale.labels is None else "is none of the grades")
         + (f" {', '.join(some)}: fix it, or leave it empty" if some else "")
     )
 

@@ -211,7 +211,7 @@ class Curriculum:
                 those of the file.
 
         Raises:
-            InputError: a file that cannot be read, is no curriculum, or is of other difficulties.
+            InputError: a file that cannot be read, is not a curriculum, or is of other difficulties.
         """
         record = read_record(path)
         try:

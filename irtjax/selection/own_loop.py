@@ -35,8 +35,8 @@ def scored(answers: Any, labels: Any = None) -> Int[AnyArray, " N"]:
         labels: (N,) true classes, from 0; None where the answers are scored already.
 
     Raises:
-        InputError: shapes that do not go together, scored answers that are something else, classes that are no whole
-            numbers, labels outside the classes. Values are checked where they are known: not while JAX traces.
+        InputError: shapes that do not go together, scored answers that are something else, classes that are not
+            integers, labels outside the classes. Values are checked where they are known: not while JAX traces.
     """
     answers, traced = _array(answers), _traced(answers, labels)
     if labels is None:
@@ -60,9 +60,9 @@ def scored(answers: Any, labels: Any = None) -> Int[AnyArray, " N"]:
         asked, classes = ~((answers < 0) | _nan(answers)), answers
     if not traced:
         number = answers.shape[1] if answers.ndim == 2 else np.inf
-        expected = f"a class from 0 to {number - 1}" if answers.ndim == 2 else "a class, a whole number from 0"
+        expected = f"a class from 0 to {number - 1}" if answers.ndim == 2 else "a class, an integer from 0"
         _refuse("labels", labels, ~((labels >= 0) & (labels < number) & (labels == np.floor(labels))), expected)
-        _refuse("answers", classes, asked & (classes != np.floor(classes)), "a class, a whole number")
+        _refuse("answers", classes, asked & (classes != np.floor(classes)), "a class, an integer")
     return _where(asked, (classes == labels).astype(np.int8), -1).astype(np.int8)
 
 
@@ -166,7 +166,7 @@ def as_difficulty(difficulty: Any) -> Float[jax.Array, " N"]:
         try:
             finite = np.isfinite(np.asarray(given, float))
         except (TypeError, ValueError):
-            raise InputError("`difficulty` holds something else than numbers") from None
+            raise InputError("`difficulty` holds values that are not numbers") from None
         _refuse("difficulty", given, ~finite, "a finite number")
     return jnp.asarray(given, None if jnp.issubdtype(given.dtype, jnp.floating) else jnp.float32)
 

@@ -171,7 +171,7 @@ def _same_kind(inputs: dict[str, Inputs]) -> dict[str, Inputs]:
     if len(scales) < 2:
         return inputs
     if 1.0 in scales and any(own.images.dtype != np.uint8 for own in inputs.values() if isinstance(own, Pictures)):
-        raise InputError("images of whole numbers in one split, and of decimal ones in another: give all the same")
+        raise InputError("images of integers in one split, and of floating-point numbers in another: give all the same")
     return {split: own._replace(scale=255.0) if isinstance(own, Pictures) else own for split, own in inputs.items()}
 
 

@@ -32,17 +32,17 @@ def from_arrays(
         task = irtjax.tasks.from_arrays(table[["age", "weight"]], table["ill"], name="patients")
         task = irtjax.tasks.from_arrays(["fine", "awful"] * 50, ["good", "bad"] * 50)
 
-    Images are (N, H, W) or (N, H, W, channels), whole numbers from 0 to 255 or decimal ones, or a list of such images,
-    of PIL for example. Their channels are brought to mean 0 and deviation 1 over the training images. Features are
-    (N, F) numbers or a table of them. They become images of one pixel whose channels are the features, with mean 0 and
-    deviation 1 over the training examples; the same column for all of them is 0. Texts are a list of N texts; pairs a
-    list of N pairs, or a tuple of two columns (`irtjax.tasks.text` has what becomes of words).
+    Images are (N, H, W) or (N, H, W, channels), integers from 0 to 255 or floating-point ones, or a list of such
+    images, of PIL for example. Their channels are brought to mean 0 and deviation 1 over the training images. Features
+    are (N, F) numbers or a table of them. They become images of one pixel whose channels are the features, with mean 0
+    and deviation 1 over the training examples; the same column for all of them is 0. Texts are a list of N texts; pairs
+    a list of N pairs, or a tuple of two columns (`irtjax.tasks.text` has what becomes of words).
 
     Splits that are not given are drawn from the examples, so that each has its share of every class.
 
     Args:
         inputs: N examples, the training ones where all splits are given.
-        labels: (N,) whole numbers, texts, or true and false. Classes are the different ones, in order.
+        labels: (N,) integers, texts, or true and false. Classes are the different ones, in order.
         validation: its inputs and labels, and perhaps ids; None to draw it.
         test: as `validation`.
         ids: (N,) names of the examples, each once; None for the task and the position, as in `arrays_00017`, and

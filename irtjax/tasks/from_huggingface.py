@@ -61,7 +61,7 @@ def from_huggingface(
         options: of texts, see there.
 
     Raises:
-        InputError: it is no such data set, a column is not there, or see `from_arrays`.
+        InputError: it is another kind of data set, a column is not there, or see `from_arrays`.
     """
     parts = _parts(dataset, split or {})
     choices = Choices(name, class_names, seed, validation_share, test_share, flips, on_note, options)

@@ -107,7 +107,7 @@ def _splits(root: Path) -> dict[str, Path]:
     if "train" not in named:
         return {"train": root}
     if None in named:
-        raise InputError(f"{root}: has a folder train, and {named[None].name}, which is no split")
+        raise InputError(f"{root}: has a folder train, and {named[None].name}, which is not a split")
     return {str(split): named[split] for split in ("train", "validation", "test") if split in named}
 
 

@@ -56,7 +56,7 @@ def from_table(
         text: the column of texts, or the two of pairs.
         features: the columns of numbers.
         image: the column of images.
-        label: the column of classes: whole numbers, names, or true and false.
+        label: the column of classes: integers, names, or true and false.
         split: a column that says train, validation (dev, val) or test; or further tables, by split. Splits that there
             are not are drawn, each with its share of every class.
         id: the column of ids, each once.

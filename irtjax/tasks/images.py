@@ -9,7 +9,7 @@ _BLOCK = 256  # images
 
 
 def channel_statistics(images: np.ndarray, scale: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel of `images / scale`, from exact sums of whole numbers.
+    """Mean and standard deviation of each channel of `images / scale`, from exact sums of integers.
 
     Args:
         images: (N, H, W, channels) uint8.

@@ -43,7 +43,7 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
         a list, an array or a column of texts             texts
         a list of pairs of texts, two columns of texts    pairs of texts
         (N, F) numbers, a table of numbers                features
-        (N, H, W) or (N, H, W, channels)                  images: uint8, whole numbers from 0 to 255, or decimal ones
+        (N, H, W) or (N, H, W, channels)                  images: uint8, integers from 0 to 255, or floating-point ones
         a list of images                                  images
         ================================================  =========================================================
 
@@ -157,8 +157,8 @@ def _of_table(table: pd.DataFrame, place: Place) -> Inputs:
             numbers = pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "mMc" else column
             wrong = int(np.argmax((numbers.isna() & column.notna()).to_numpy()))
             raise InputError(
-                f"{place(wrong)}, column {name}: {shown(str(column.iloc[wrong]))} is no number; leave the column out, "
-                "or give each of its words a column of 0 and 1 (pandas.get_dummies)"
+                f"{place(wrong)}, column {name}: {shown(str(column.iloc[wrong]))} is not a number; leave the column "
+                "out, or give each of its words a column of 0 and 1 (pandas.get_dummies)"
             ) from None
         bad = ~np.isfinite(values[:, at])
         if bad.any():

@@ -15,10 +15,10 @@ ClassNames = Sequence[str] | Mapping[Any, str] | None
 
 
 def read_labels(labels: Any, place: Callable[[int], str]) -> np.ndarray:
-    """Labels as an array (N,) of bool, of whole numbers or, as objects, of texts without spaces around them.
+    """Labels as an array (N,) of bool, of integers or, as objects, of texts without spaces around them.
 
     Args:
-        labels: bools, whole numbers or texts, in a list, an array or a column of a table.
+        labels: bools, integers or texts, in a list, an array or a column of a table.
         place: where a label stands, by its position, for errors.
 
     Raises:
@@ -40,14 +40,13 @@ def read_labels(labels: Any, place: Callable[[int], str]) -> np.ndarray:
     for at, kind in enumerate(kinds):
         if kind == "a number with a fraction":
             raise InputError(
-                f"{place(at)} has the label {values[at]!s}, a number with a decimal point: classes are whole numbers "
-                "or names; if these are classes, make them whole numbers (astype(int))"
+                f"{place(at)} has the label {values[at]!s}, a number with a decimal point: classes are integers "
+                "or names; if these are classes, make them integers (astype(int))"
             )
         if kind is None or kind != kinds[0]:
             beside = "" if kind is None else f", where others are {kinds[0]}"
             raise InputError(
-                f"{place(at)} has the label {shown(values[at])}{beside}: expected whole numbers, names, or true and "
-                "false"
+                f"{place(at)} has the label {shown(values[at])}{beside}: expected integers, names, or true and false"
             )
     if kinds[0] == "a name":
         return np.array([str(value).strip() for value in values], object)
@@ -58,7 +57,7 @@ def _kind(value: Any) -> str | None:
     if isinstance(value, (bool, np.bool_)):
         return "true or false"
     if isinstance(value, (int, np.integer)):
-        return "a whole number"
+        return "an integer"
     if isinstance(value, (float, np.floating)):
         return "a number with a fraction"
     return "a name" if isinstance(value, str) else None
@@ -86,7 +85,7 @@ def number_labels(
             without a name.
     """
     if len({part.dtype.kind for part in labels}) > 1:
-        kinds = {"b": "true and false", "i": "whole numbers", "O": "names"}
+        kinds = {"b": "true and false", "i": "integers", "O": "names"}
         raise InputError(f"labels are {' in one split, '.join(kinds[part.dtype.kind] for part in labels)} in another")
     different = np.unique(np.concatenate(labels))
     named = _named(different.tolist(), class_names)

@@ -107,7 +107,7 @@ class Task:
         """Refuses what does not hold together.
 
         Raises:
-            InputError: names the split, and what is wrong: labels that are no numbers of classes, images without
+            InputError: names the split, and what is wrong: labels outside the classes, images without
                 channels, lengths that differ, words without a vector.
         """
         require_classes(self.name, self.classes)

@@ -62,11 +62,11 @@ def require_split(place: str, split: Any, num_classes: int, num_words: int | Non
 def _require_labels(place: str, labels: Any, num_classes: int) -> None:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "UOT" and labels.size:
         raise InputError(
-            f"{place}: labels are texts such as {shown(str(labels.flat[0]))}, expected whole numbers from 0 to "
+            f"{place}: labels are texts such as {shown(str(labels.flat[0]))}, expected integers from 0 to "
             f"{num_classes - 1}; irtjax.tasks.from_arrays numbers them"
         )
     if np.ndim(labels) != 1 or getattr(labels, "dtype", np.dtype(object)).kind not in "iu":
-        raise InputError(f"{place}: labels are {_kind(labels)}, expected an array of whole numbers (N,)")
+        raise InputError(f"{place}: labels are {_kind(labels)}, expected an array of integers (N,)")
     wrong = np.flatnonzero((np.asarray(labels) < 0) | (np.asarray(labels) >= num_classes))
     if wrong.size:
         raise InputError(
@@ -92,7 +92,7 @@ def _require_images(place: str, images: Any, channels: Sequence[int]) -> None:
 
 def _require_words(place: str, words: Any, num_words: int) -> None:
     if np.ndim(words) != 2 or getattr(words, "dtype", np.dtype(object)).kind not in "iu":
-        raise InputError(f"{place}: sentences are {_kind(words)}, expected whole numbers (N, words)")
+        raise InputError(f"{place}: sentences are {_kind(words)}, expected integers (N, words)")
     if words.size and not 0 <= words.min() <= words.max() < num_words:
         wrong = words.min() if words.min() < 0 else words.max()
         raise InputError(f"{place}: a word has number {wrong}, and the vocabulary {num_words} words")

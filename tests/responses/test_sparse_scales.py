@@ -174,7 +174,7 @@ def test_a_text_among_many_numbers_is_named(tmp_path, monkeypatch):
     table = long_table(np.random.default_rng(8).random(200).round(6)).astype({"response": str})
     table.loc[190, "response"] = "a lot"
     table.to_csv(tmp_path / "table.csv", index=False)
-    with pytest.raises(InputError, match=r"table.csv: line 192: 'a lot' is no number, and there are more than 50"):
+    with pytest.raises(InputError, match=r"table.csv: line 192: 'a lot' is not a number, and there are more than 50"):
         as_given(str(tmp_path / "table.csv"))
     table.loc[2, "response"] = "a lot"  # where texts were there before, all cells are kept
     table.to_csv(tmp_path / "table.csv", index=False)

@@ -159,7 +159,7 @@ NAN[7, 2] = np.nan
         (TABLE, LABELS + 0.5, "example 0 .* has the label 0.5, a number with a decimal point"),
         (TABLE, LABELS.astype(float), "example 0 .* has the label 0.0, a number with a decimal point"),
         (TABLE, np.zeros(60, int), "all labels are 0, expected two classes or more"),
-        (TABLE, [*LABELS[:-1], "a"], "example 59 .* has the label 'a', where others are a whole number"),
+        (TABLE, [*LABELS[:-1], "a"], "example 59 .* has the label 'a', where others are an integer"),
         (
             TABLE,
             np.eye(3)[LABELS],
@@ -170,7 +170,7 @@ NAN[7, 2] = np.nan
         (TABLE, LABELS[:50], "train: 60 inputs and 50 labels"),
         (NAN, LABELS, r"example 7 \(counted from 0\), column 2: no value"),
         (pd.DataFrame(NAN, columns=["a", "b", "c"]), LABELS, "example 7 .*, column c: no value"),
-        (pd.DataFrame(TABLE).assign(city="Rome"), LABELS, "example 0 .*, column city: 'Rome' is no number"),
+        (pd.DataFrame(TABLE).assign(city="Rome"), LABELS, "example 0 .*, column city: 'Rome' is not a number"),
         (TABLE[:, 0], LABELS, r"of one feature, give inputs\[:, None\]"),
         (np.zeros((60, 3, 8, 8)), LABELS, "have their channels first"),
         (

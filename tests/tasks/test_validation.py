@@ -39,7 +39,7 @@ def test_what_holds_together_is_a_task():
         ({"split": SPLIT._replace(labels=LABELS - 1)}, "mine: train: example 0 has label -1, expected 0 to 2"),
         ({"split": SPLIT._replace(labels=np.array(["x", "y", "z", "x"]))}, "labels are texts such as 'x', expected"),
         ({"split": SPLIT._replace(labels=LABELS.astype(float))}, "labels are of type float64 and shape .4,., expected"),
-        ({"split": SPLIT._replace(labels=LABELS.tolist())}, "labels are a list, expected an array of whole numbers"),
+        ({"split": SPLIT._replace(labels=LABELS.tolist())}, "labels are a list, expected an array of integers"),
         ({"split": SPLIT._replace(labels=LABELS[:3])}, "mine: train: 3 labels, and inputs for 4 examples"),
         ({"split": SPLIT._replace(ids=SPLIT.ids[:3])}, "mine: train: 4 labels, and ids for 3 examples"),
         (

@@ -95,7 +95,7 @@ def plain(value: Any) -> Any:
 
 
 def numbers_of(cells: Shaped[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    """Cells as numbers, right 1 and wrong 0; NaN where a cell is no number."""
+    """Cells as numbers, right 1 and wrong 0; NaN where a cell is not a number."""
     if cells.dtype.kind == "f":
         return np.where(np.isfinite(cells), cells, np.nan)
     at, different = pd.factorize(cells)  # of which there are few; 1 and True are one of them

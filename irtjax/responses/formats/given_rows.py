@@ -162,7 +162,7 @@ class _Cells:
 
     def _refuse(self, cell: Any, row: int) -> None:
         raise InputError(
-            f"{self.place(row)}: {shown(cell)} is no number, and there are more than {MOST_DIFFERENT:,} different "
+            f"{self.place(row)}: {shown(cell)} is not a number, and there are more than {MOST_DIFFERENT:,} different "
             "responses: fix it, or leave it empty"
         )
 
