@@ -177,7 +177,7 @@ def test_bad_input_is_one_error(tmp_path):
         r"`answers` of the shape \(3, 2\)": lambda: scored(np.zeros((3, 2)), np.zeros(2, int)),
         "`difficulty`: example 2 has nan": lambda: Curriculum(np.array([0.0, 1.0, np.nan])),
         "`difficulty` of the shape": lambda: Curriculum(np.zeros((2, 2))),
-        "`difficulty` holds something else": lambda: Curriculum(["a", "b"]),
+        "`difficulty` holds values that are not numbers": lambda: Curriculum(["a", "b"]),
         "`ability` is NaN": lambda: select(DIFFICULTY, np.nan),
         "goes by the epoch": lambda: select(DIFFICULTY, 0.0, "CB-root"),
         "unknown `rule` 'easy'": lambda: Curriculum(DIFFICULTY, "easy"),
