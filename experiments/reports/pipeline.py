@@ -85,8 +85,10 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> dict[str,
 def _suspects(directory: Path) -> pd.DataFrame:
     """The examples whose labels look wrong most; without texts they have their ids alone."""
     names = dict.fromkeys(("item_id", "label", "instead", "text"), str)
-    table = pd.read_csv(directory / "suspects" / "suspects.csv", nrows=NUM_TEXTS, dtype=names, na_filter=False)
-    return table if "text" in table else table.assign(text="")
+    table = pd.read_csv(directory / "suspects" / "suspects.csv", dtype=names, na_filter=False)
+    first = table.head(NUM_TEXTS) if "text" in table else table.head(NUM_TEXTS).assign(text="")
+    first.attrs["mean_probability"] = table.label_probability.mean()
+    return first
 
 
 def _mislabelled(directory: Path) -> dict[str, Any]:

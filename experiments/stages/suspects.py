@@ -10,7 +10,7 @@ from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 
-COLUMNS = ("evidence", "p_wrong_label", "difficulty", "share_right", "num_models")
+COLUMNS = ("label_probability", "difficulty", "share_right", "num_models")
 
 
 def run(task: Task, crowd: Path) -> pd.DataFrame:
