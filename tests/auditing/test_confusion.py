@@ -24,7 +24,7 @@ def test_independent_models_give_the_posterior_of_bayes_rule():
     expected = (joint / joint.sum(axis=1, keepdims=True))[np.arange(6000), labels]
     found = label_probability(classes, labels, 3)
     assert found.temper == pytest.approx(1, abs=0.05)
-    assert np.abs(found.label - expected).mean() < 0.01  # the matrices are estimated, of 1,200 examples the rarest row
+    assert np.abs(found.label - expected).mean() < 0.015  # the rarest row of a matrix is estimated from 1,200 examples
     wrong = np.where(np.arange(3) == labels[:, None], -1, joint).argmax(axis=1)
     assert (found.instead == wrong).mean() > 0.97
 
