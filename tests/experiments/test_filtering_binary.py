@@ -115,10 +115,10 @@ def test_items_that_do_not_fit_the_task(items, tmp_path, change, message):
 
 
 def test_a_note_tells_of_items_that_count_as_easy_because_few_have_them_right(items, tmp_path, capsys):
-    slopes = np.where(np.arange(NUM_ITEMS) < 5, -0.5, 1.0)
     items_of(changed(items, tmp_path, lambda table: table.assign(discrimination=1.0)), TASK)
     assert capsys.readouterr().out == ""
-    items_of(changed(items, tmp_path, lambda table: table.assign(discrimination=slopes)), TASK)
+    slopes = dict.fromkeys(TASK.train.ids, 1.0) | dict.fromkeys(TASK.train.ids[:5], -0.5)
+    items_of(changed(items, tmp_path, lambda table: table.assign(discrimination=table.item_id.map(slopes))), TASK)
     assert "note: 5 of 1,197 items of" in capsys.readouterr().out
 
 
