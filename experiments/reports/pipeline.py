@@ -86,7 +86,7 @@ def _suspects(directory: Path) -> pd.DataFrame:
     """The examples whose labels look wrong most; without texts they have their ids alone."""
     names = dict.fromkeys(("item_id", "label", "instead", "text"), str)
     table = pd.read_csv(directory / "suspects" / "suspects.csv", dtype=names, na_filter=False)
-    first = table.head(NUM_TEXTS) if "text" in table else table.head(NUM_TEXTS).assign(text="")
+    first = table.head(NUM_TEXTS)
     first.attrs["mean_probability"] = table.label_probability.mean()
     return first
 

@@ -69,6 +69,9 @@ def test_a_run_leaves_the_promised_files(finished):
     for priors in ("vague", "hierarchical"):
         assert len(pd.read_csv(directory / "difficulty" / priors / "items.csv")) == 1797
         assert json.loads((directory / "difficulty" / priors / "fit.json").read_text())["priors"] == priors
+    suspects = pd.read_csv(directory / "suspects" / "suspects.csv")
+    assert len(suspects) == 1797
+    assert suspects.item_id[0] in report.split("## Suspects")[1].split("## Mislabelled")[0]
     assert len(pd.read_csv(directory / "filtering" / "filtering.csv")) == 7 * 7 * 2
     curriculum = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     assert list(curriculum) == [
