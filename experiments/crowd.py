@@ -39,7 +39,7 @@ def main() -> None:
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     factory.check_crowd(chosen, task)
     crowd.note_other_settings(chosen)
-    crowd.choose_members(chosen, task)  # refuses bad ones before anything is written
+    members = crowd.choose_members(chosen, task)  # refuses bad ones before anything is written
     directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
 
     def work() -> Crowd:
@@ -51,8 +51,9 @@ def main() -> None:
         )
 
     folder = stage(directory, "crowd", "crowd", work, crowd.write)
-    found = stage(directory, "suspects", "suspects", lambda: suspects.run(task, folder), suspects.write)
-    print(f"Examples whose labels look wrong, the likeliest first: {found}/suspects.csv", flush=True)
+    if len(members) > 1:
+        found = stage(directory, "suspects", "suspects", lambda: suspects.run(task, folder), suspects.write)
+        print(f"Examples whose labels look wrong, the likeliest first: {found}/suspects.csv", flush=True)
     fit = f"python -m experiments.fit_irt --model=rasch --responses={folder}/responses_train.npz"
     print(f"Done: {folder}. Difficulties for filtering and curricula: {fit} --output_dir=FOLDER", flush=True)
 

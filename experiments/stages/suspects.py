@@ -6,15 +6,16 @@ import numpy as np
 import pandas as pd
 
 import irtjax
+from experiments.stages.crowd import load_responses
+from irtjax.auditing.confusion import label_probability
+from irtjax.responses.matrix import MISSING, proportion_correct
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 
-COLUMNS = ("label_probability", "difficulty", "share_right", "num_models")
-
 
 def run(task: Task, crowd: Path) -> pd.DataFrame:
-    """One row per example of the task, the most suspicious first.
+    """One row per example of the task that any network answered, the most suspicious first.
 
     Args:
         task: with the labels that are looked at.
@@ -22,30 +23,38 @@ def run(task: Task, crowd: Path) -> pd.DataFrame:
     """
     splits = [task.split(name) for name in SPLITS]
     labels, ids = (np.concatenate([getattr(split, field) for split in splits]) for field in ("labels", "ids"))
-    found = irtjax.difficulty(_predictions(crowd), labels, item_ids=ids).suspects()
-    classes = np.array(task.classes, object)
+    predictions = _predictions(crowd)
+    known = (predictions >= 0).any(axis=0)
+    predictions, labels, ids = predictions[:, known], labels[known], ids[known]
+    right = np.where(predictions < 0, MISSING, predictions == labels).astype(np.int8)
+    models = np.array([f"model_{number}" for number in range(len(right))])
+    fit = irtjax.fit(irtjax.ResponseMatrix(right, models, ids), model="rasch")
+    probability = label_probability(predictions, labels, task.num_classes)
+    classes = np.array([*task.classes, ""], object)
     table = pd.DataFrame(
         {
-            "item_id": found.item_id,
-            "split": found.item_id.map(dict(zip(ids, np.repeat(SPLITS, [len(s.ids) for s in splits]), strict=True))),
-            "label": classes[found.label],
-            "instead": np.where(found.instead < 0, "", classes[found.instead]),
-            **{name: found[name] for name in COLUMNS},
+            "item_id": ids,
+            "split": np.repeat(SPLITS, [len(split.ids) for split in splits])[known],
+            "label": classes[labels],
+            "instead": classes[probability.instead],  # -1 is the last, none
+            "label_probability": probability.label,
+            "difficulty": fit.difficulty,
+            "share_right": proportion_correct(right, axis=0),
+            "num_models": (right != MISSING).sum(axis=0),
         }
     )
     if all(split.texts is not None for split in splits):
-        texts = np.concatenate([np.asarray(split.texts, object) for split in splits])
-        table["text"] = table.item_id.map(dict(zip(ids, texts, strict=True)))
-    return table
+        table["text"] = np.concatenate([np.asarray(split.texts, object) for split in splits])[known]
+    return table.sort_values(["label_probability", "difficulty"], ascending=[True, False], kind="stable")
 
 
 def _predictions(crowd: Path) -> np.ndarray:
-    """(J, N) classes that the networks predict for the examples of all splits."""
+    """(J, N) classes that the networks predict for the examples of all splits; -1 where their answer does not count."""
     parts = []
     for split in SPLITS:
         with np.load(crowd / f"predictions_{split}.npz") as stored:
-            parts.append(stored["predictions"])
-    return np.concatenate(parts, axis=1)
+            parts.append(stored["predictions"].astype(np.int16))
+    return np.where(load_responses(crowd).values == MISSING, -1, np.concatenate(parts, axis=1))
 
 
 def write(table: pd.DataFrame, folder: Path) -> None:

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from experiments.stages import suspects
-from irtjax import tasks
+from irtjax import ResponseMatrix, tasks, write_responses
+from irtjax.responses.matrix import MISSING
 from irtjax.tasks.task import SPLITS
 
 EXAMPLES, MODELS, WRONG = 80, 24, 6
@@ -20,7 +21,15 @@ def crowd_of(task, true, folder):
         truth = np.array([true[item] for item in task.split(split).ids])
         right = rng.random((MODELS, len(truth))) < np.linspace(0.5, 0.9, MODELS)[:, None]
         others = (truth + rng.integers(1, 3, right.shape)) % 3
-        np.savez(folder / f"predictions_{split}.npz", predictions=np.where(right, truth, others).astype(np.int8))
+        classes = np.where(right, truth, others).astype(np.uint8)
+        np.savez(folder / f"predictions_{split}.npz", predictions=classes)
+        answers = (classes == task.split(split).labels).astype(np.int8)
+        answers[:20, :2] = MISSING  # as out of bag
+        answers[:, 2] = MISSING
+        write_responses(
+            ResponseMatrix(answers, np.arange(MODELS).astype(str), task.split(split).ids),
+            folder / f"responses_{split}.npz",
+        )
 
 
 @pytest.mark.parametrize("kind", ["texts", "images"])
@@ -37,8 +46,12 @@ def test_planted_wrong_labels_come_first(tmp_path, kind):
     task = tasks.from_arrays(inputs, CLASSES[shown], ids=ids, **options)
     crowd_of(task, dict(zip(ids, true, strict=True)), tmp_path / "crowd")
     table = suspects.run(task, tmp_path / "crowd")
-    assert sorted(table.item_id) == sorted(ids)
-    first = table.head(WRONG)
+    nobody = [task.split(split).ids[2] for split in SPLITS]
+    assert sorted(table.item_id) == sorted(set(ids) - set(nobody))
+    wrong = np.array([at for at in wrong if ids[at] not in nobody])
+    few = np.concatenate([task.split(split).ids[:2] for split in SPLITS])
+    assert (table.num_models == np.where(table.item_id.isin(few), MODELS - 20, MODELS)).all()
+    first = table.head(len(wrong))
     assert set(first.item_id) == {ids[at] for at in wrong}
     places = [ids.index(item) for item in first.item_id]
     assert first.label.tolist() == CLASSES[shown[places]].tolist()
