@@ -121,3 +121,13 @@ def test_a_crowd_on_a_table_and_the_next_table_is_another_run(table, tmp_path):
     frame = pd.read_csv(table)
     frame.assign(length=frame.length + np.arange(90) % 2).to_csv(table, index=False)
     assert_one_line(run(*flags, module=CROWD), "holds a run on other data")
+
+
+def test_a_file_without_names_of_columns_and_the_flag_that_names_one(tmp_path):
+    path = tmp_path / "bare.tsv"
+    path.write_text("\n".join(f"{'word ' * 20}{at}\t{at % 2}" for at in range(20)))
+    expected = (
+        r"bare: no column label, only (word ){8}…, 0: name the one of the classes, --label_column \(is the first line"
+    )
+    with pytest.raises(InputError, match=expected):
+        own_tasks.load(Settings(task=str(path)), None)
