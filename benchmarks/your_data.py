@@ -30,6 +30,7 @@ _TASK = flags.DEFINE_string("task", None, "the data, as of experiments.crowd", r
 _CROWD = define_path("crowd", "run directory of its crowd", required=True)
 _SHARE = flags.DEFINE_float("share", 0.05, "of the labels that are made wrong", 0.001, 0.5)
 _DRAWS = flags.DEFINE_integer("draws", 5, "of wrong labels, for a mean", lower_bound=1)
+_NEXT = flags.DEFINE_boolean("next", False, "wrong labels are the class before or after, of classes in order")
 _EXTERNAL = flags.DEFINE_string("external", "", "FILE.csv:COLUMN with a row per example of the validation split")
 
 SCORES = {"label_probability": -1, "evidence": 1, "difficulty": 1}
@@ -60,6 +61,9 @@ def with_wrong(
     wrong = np.zeros(len(labels), int)
     wrong[rng.permutation(len(labels))[: max(1, round(share * len(labels)))]] = 1
     others = (labels + rng.integers(1, num_classes, len(labels))) % num_classes
+    if _NEXT.value:
+        step = rng.choice([-1, 1], len(labels))
+        others = labels + np.where(labels == 0, 1, np.where(labels == num_classes - 1, -1, step))
     return np.where(wrong, others, labels), wrong
 
 
