@@ -2,8 +2,9 @@ r"""Trains an artificial crowd and lets it answer every example of a task.
 
   python -m experiments.crowd --task=digits --network=mlp,lenet --num_models=100 --output_dir=runs/crowd
 
-Writes `crowd/` in the run directory: `members.csv`, one row per member, and `responses_<split>.npz` and `.csv`, ready
-for `experiments.fit_irt`. The same command goes on where a killed one stopped, and ends with the same bits.
+Writes two folders into the run directory. `crowd/` has `members.csv`, one row per member, and `responses_<split>.npz`
+and `.csv`, ready for `experiments.fit_irt`; `suspects/suspects.csv` ranks the examples whose labels look wrong. The
+same command goes on where a killed one stopped, and ends with the same bits.
 docs/guide/crowd.md says what to expect, docs/results/crowd.md how long it takes.
 """
 
@@ -14,7 +15,7 @@ from absl import flags
 from experiments.common import app, factory, peers, settings, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
-from experiments.stages import crowd
+from experiments.stages import crowd, suspects
 from irtjax.crowd import Crowd
 from irtjax.training.groups import CHECKPOINT_SECONDS
 
@@ -50,6 +51,8 @@ def main() -> None:
         )
 
     folder = stage(directory, "crowd", "crowd", work, crowd.write)
+    found = stage(directory, "suspects", "suspects", lambda: suspects.run(task, folder), suspects.write)
+    print(f"Examples whose labels look wrong, the likeliest first: {found}/suspects.csv", flush=True)
     print(f"Done: {folder}, fit with --responses={folder}/responses_train.npz", flush=True)
 
 

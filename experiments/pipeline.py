@@ -1,7 +1,8 @@
 r"""From a task to a curriculum in one command.
 
-Trains an artificial crowd, fits IRT to its answers, filters training data by difficulty and compares curricula. Writes
-report.md and its pictures to the run directory. After an interruption the same command goes on where it stopped.
+Trains an artificial crowd, fits IRT to its answers, ranks examples whose labels look wrong, filters training data by
+difficulty and compares curricula. Writes report.md and its pictures to the run directory. After an interruption the
+same command goes on where it stopped.
 
   python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
@@ -14,7 +15,7 @@ from experiments.common import app, factory, peers, settings, task_flags, tensor
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
-from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled
+from experiments.stages import crowd, curriculum, difficulty, filtering, mislabelled, suspects
 from irtjax import InputError, tasks
 from irtjax.crowd.members import in_every_subset
 from irtjax.populations.normal import Population
@@ -37,22 +38,23 @@ def main() -> None:
     stage(
         directory,
         "crowd",
-        "1/5 crowd",
+        "1/6 crowd",
         lambda: crowd.train(chosen, task, checkpoints_of(directory, "crowd")),
         crowd.write,
     )
     stage(
         directory,
         "difficulty",
-        "2/5 difficulty",
+        "2/6 difficulty",
         lambda: difficulty.run(chosen, crowd.load_responses(directory / "crowd")),
         difficulty.write,
     )
+    stage(directory, "suspects", "3/6 suspects", lambda: suspects.run(task, directory / "crowd"), suspects.write)
     if chosen.mislabelled > 0:
         stage(
             directory,
             "mislabelled",
-            "3/5 mislabelled examples",
+            "4/6 mislabelled examples",
             lambda: mislabelled.run(chosen, task, checkpoints_of(directory, "mislabelled")),
             mislabelled.write,
         )
@@ -61,7 +63,7 @@ def main() -> None:
     stage(
         directory,
         "filtering",
-        "4/5 filtering",
+        "5/6 filtering",
         lambda: filtering.run(chosen, task, items, checkpoints_of(directory, "filtering")),
         filtering.write,
     )
@@ -70,7 +72,7 @@ def main() -> None:
     stage(
         directory,
         "curriculum",
-        "5/5 curriculum",
+        "6/6 curriculum",
         lambda: curriculum.run(chosen, task, items, population, checkpoints_of(directory, "curriculum")),
         curriculum.write,
     )

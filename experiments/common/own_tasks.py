@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,12 @@ IMAGES, TFDS = "images:", "tfds:"
 FORMS = f"FILE ({', '.join(ENDINGS)}) or a folder of such, {IMAGES}FOLDER, {TFDS}NAME"
 FLAGS = ("text_column", "feature_columns", "label_column", "split_column", "id_column", "image_size")
 _OF_TEXT = ("glove", "pretrained", "vectors", "embedding_dim", "min_count", "item_ids", "extra_items")
+_FLAG_OF = {  # what an argument of `from_table` is called here
+    "`text`": "--text_column",
+    "`features`": "--feature_columns",
+    "`label`": "--label_column",
+    "`size`": "--image_size",
+}
 _USUAL = Settings(task="")
 
 
@@ -40,7 +47,7 @@ def load(settings: Settings, data_dir: str | None) -> tasks.Task:
         InputError: names the flag or the file that is wrong.
     """
     fields = (*FLAGS, *_OF_TEXT, "dataset", "test_labels", "seed")
-    with saying_how_to_prepare(settings, data_dir):
+    with saying_how_to_prepare(settings, data_dir), _naming_flags():
         return _load(settings.task, data_dir, tuple((name, getattr(settings, name)) for name in fields))
 
 
@@ -61,6 +68,23 @@ def saying_how_to_prepare(settings: Settings, data_dir: str | None) -> Iterator[
         raise InputError(f"{error}: {command} --data_dir=FOLDER") from error
 
 
+@contextlib.contextmanager
+def _naming_flags() -> Iterator[None]:
+    """Has errors speak of flags where the library speaks of arguments."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(_with_flags(str(error))) from error
+
+
+def _with_flags(line: str) -> str:
+    return re.sub("|".join(_FLAG_OF), lambda match: _FLAG_OF[match.group()], line)
+
+
+def _tell(line: str) -> None:
+    tqdm.write(_with_flags(line))
+
+
 @functools.lru_cache(1)
 def _load(task: str, data_dir: str | None, fields: tuple[tuple[str, Any], ...]) -> tasks.Task:
     given = {name: value for name, value in fields if value}
@@ -74,7 +98,7 @@ def _load(task: str, data_dir: str | None, fields: tuple[tuple[str, Any], ...]) 
         "label": given.get("label_column"),
     }
     of_table: dict[str, Any] = {"split": given.get("split_column"), "id": given.get("id_column")}
-    note = tqdm.write if peers.is_first() else lambda _: None
+    note = _tell if peers.is_first() else lambda _: None
     common: dict[str, Any] = {"seed": given.get("seed", 0), "on_note": note}
     with reading_bar() as on_progress:
         if task.startswith(IMAGES):

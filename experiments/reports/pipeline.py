@@ -31,6 +31,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
         "sizes": {name: len(task.split(name).labels) for name in SPLITS},
         "quartiles": members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1]).tolist(),
         **_difficulty(settings, task, directory),
+        "suspects": _suspects(directory),
         "detection": _mislabelled(directory) if settings.mislabelled > 0 else None,
         **filtering.compared(directory, centre_of(items.difficulty.to_numpy(), settings.centre)),
         **curriculum.compared(settings, directory),
@@ -79,6 +80,13 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> dict[str,
         right=items.proportion_correct.to_numpy(),
     ).sort_values("difficulty", kind="stable")
     return {"easiest": table.head(NUM_TEXTS), "hardest": table.tail(NUM_TEXTS)[::-1]}
+
+
+def _suspects(directory: Path) -> pd.DataFrame:
+    """The examples whose labels look wrong most; without texts they have their ids alone."""
+    names = dict.fromkeys(("item_id", "label", "instead", "text"), str)
+    table = pd.read_csv(directory / "suspects" / "suspects.csv", nrows=NUM_TEXTS, dtype=names, na_filter=False)
+    return table if "text" in table else table.assign(text="")
 
 
 def _mislabelled(directory: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import os
 import re
 import stat
@@ -15,6 +16,7 @@ COMPRESSED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zip", ".7z", ".ra
 LONGEST = 100  # characters of a value that a message shows
 
 _ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:/|.*://", re.IGNORECASE | re.DOTALL)  # a Path has one slash for two
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a cell that CSV quotes
 
 
 @contextlib.contextmanager
@@ -76,19 +78,42 @@ def refuse_address(path: str | Path) -> None:
         raise InputError(f"{path}: is an address, expected a local file: download it first")
 
 
-def csv_rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(file: TextIO, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV file that are not blank, with the lines that they end in.
+
+    Args:
+        file: opened with `newline=""`.
+        separator: the character between cells.
 
     Raises:
         InputError: text around quotes, a quote that is not closed, or an endless cell.
     """
-    reader = csv.reader(file, strict=True)
+    reader = csv.reader(file, delimiter=separator, strict=True)
     try:
         for row in reader:
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
         raise InputError(f"line {reader.line_num} is not CSV ({error})") from error
+
+
+def tab_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a table with tabs between its cells, with the lines that they end in.
+
+    Such files come in two kinds. In some, as those of GLUE, a quote is a character like any other, and a row is a line.
+    Others, as those of spreadsheets and pandas, quote as CSV does. A file is of the first kind if all its lines have as
+    many tabs, and a quote is somewhere where CSV has none.
+
+    Raises:
+        InputError: it is of the second kind, and wrong as CSV is.
+    """
+    lines = [line.split("\t") for line in re.split(r"\r\n|\r|\n", text)]
+    rows = [(number, cells) for number, cells in enumerate(lines, start=1) if cells != [""]]
+    alike = len({len(cells) for _, cells in rows}) == 1
+    if alike and not all(_QUOTED.fullmatch(cell) for _, cells in rows for cell in cells if '"' in cell):
+        yield from rows
+    else:
+        yield from csv_rows(io.StringIO(text, newline=""), "\t")
 
 
 def shown(value: object) -> str:

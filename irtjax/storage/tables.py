@@ -1,4 +1,4 @@
-"""Tables from CSV files: every row has as many cells as the header, and ids stay text."""
+"""Tables from CSV and TSV files: every row has as many cells as the header, and ids stay text."""
 
 import math
 import re
@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import csv_rows, reading, shown
+from irtjax.storage.sources import csv_rows, reading, shown, tab_rows
 
 # cells that count as empty, except ids
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"))
 
+TABS = ".tsv"  # the ending of files with tabs between cells
 LARGE = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)[eE]\+?\d+\s*", re.ASCII)  # perhaps beyond all floating-point numbers
 
 
@@ -68,13 +69,15 @@ def read_table(path: str | Path, ids: str | int | None = None, *, text: bool = F
 
 
 def read_rows(path: Path) -> Rows:
-    """The cells of a CSV file, all of them text; to be called within `reading`.
+    """The cells of a CSV file, all of them text, or of one that ends in .tsv and has tabs between them.
+
+    To be called within `reading`.
 
     Raises:
         InputError: there is no header, it has a name twice, or a row has more or fewer cells.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        numbered = csv_rows(file)
+        numbered = tab_rows(file.read()) if path.suffix.lower() == TABS else csv_rows(file)
         _, header = next(numbered, (0, []))
         if not header:
             raise InputError("is empty, expected a header and rows")

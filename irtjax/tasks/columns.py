@@ -15,6 +15,7 @@ SPLIT_NAMES = {
     **dict.fromkeys(("test", "testing"), "test"),
 }
 MOST_SHOWN = 12
+LONGEST_NAME = 40  # characters of a column's name that messages show
 
 Names = str | Sequence[str] | None
 
@@ -105,7 +106,9 @@ def _label(kinds: Mapping[str, str]) -> str:
         return classes[0]
     found = next((name for name in LABELS if name in kinds), None)
     if found is None:
-        raise InputError(f"no column {LABELS[0]}, only {_some(kinds)}: name the one of the classes, `label`")
+        odd = any(len(name) > LONGEST_NAME or _is_number(name) for name in kinds)
+        hint = " (is the first line an example? It should have the names of the columns)" if odd else ""
+        raise InputError(f"no column {LABELS[0]}, only {_some(kinds)}: name the one of the classes, `label`{hint}")
     return found
 
 
@@ -127,9 +130,18 @@ def _inputs(rest: Mapping[str, str], every: Mapping[str, str]) -> tuple[str, tup
     )
 
 
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
 def _some(names: Mapping[str, str]) -> str:
     shown = list(names)[:MOST_SHOWN] or ["no other"]
-    return ", ".join(map(str, shown)) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
+    cut = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in map(str, shown)]
+    return ", ".join(cut) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
 
 def split_of(name: str) -> str | None:

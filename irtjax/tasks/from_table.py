@@ -1,4 +1,4 @@
-"""Tasks of tables: CSV, JSON lines, Parquet, or in memory."""
+"""Tasks of tables: CSV, TSV, JSON lines, Parquet, or in memory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,8 +51,8 @@ def from_table(
     exports them.
 
     Args:
-        source: a file (.csv, .jsonl, .json, .parquet), a folder of files whose names begin with train, validation (dev)
-            and test, or a table of pandas.
+        source: a file (.csv, .tsv, .jsonl, .json, .parquet), a folder of files whose names begin with train, validation
+            (dev) and test, or a table of pandas.
         text: the column of texts, or the two of pairs.
         features: the columns of numbers.
         image: the column of images.

@@ -1,4 +1,4 @@
-"""Tables of examples from files: CSV, JSON lines and Parquet, as other programs write them."""
+"""Tables of examples from files: CSV, TSV, JSON lines and Parquet, as other programs write them."""
 
 import json
 from collections.abc import Callable
@@ -10,11 +10,12 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.storage.sources import one_line, reading, refuse_address
-from irtjax.storage.tables import read_rows, typed
+from irtjax.storage.tables import TABS, read_rows, typed
 from irtjax.tasks.columns import split_of
 
 JSON = (".jsonl", ".ndjson", ".json")
-ENDINGS = (".csv", *JSON, ".parquet")
+CSV = (".csv", TABS)
+ENDINGS = (*CSV, *JSON, ".parquet")
 
 
 class Table(NamedTuple):
@@ -90,7 +91,7 @@ def read_file(path: Path) -> Table:
     """
     with reading(path) as file:
         ending = file.suffix.lower()
-        if ending == ".csv":
+        if ending in CSV:
             return _read_csv(file)
         if ending in JSON:
             return _read_json(file)

@@ -106,7 +106,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_pat
     assert not (directory / "difficulty").exists()
     again = run(*SMALL, f"--output_dir={directory}")
     assert again.returncode == 0, again.stderr
-    assert "1/5 crowd: reused" in again.stdout
+    assert "1/6 crowd: reused" in again.stdout
     assert "2/5 difficulty: reused" not in again.stdout
     assert not list(directory.glob(".partial-*"))
     # two processes, one seed: the same files byte for byte
@@ -125,15 +125,15 @@ def test_an_interrupted_stage_is_done_again_and_a_finished_one_reused(tmp_path, 
 
     kept = checkpoints_of(tmp_path, "crowd")
     with pytest.raises(KeyboardInterrupt):
-        stage(tmp_path, "crowd", "1/5 crowd", str, interrupted)
+        stage(tmp_path, "crowd", "1/6 crowd", str, interrupted)
     assert not (tmp_path / "crowd").exists()
     assert kept.exists()
-    stage(tmp_path, "crowd", "1/5 crowd", lambda: "whole.csv", whole)
+    stage(tmp_path, "crowd", "1/6 crowd", lambda: "whole.csv", whole)
     assert {path.name for path in (tmp_path / "crowd").iterdir()} == {"whole.csv", "stage.json"}
     assert {path.name for path in tmp_path.iterdir()} == {"crowd"}
     assert "reused" not in capsys.readouterr().out
-    stage(tmp_path, "crowd", "1/5 crowd", str, interrupted)
-    assert f"1/5 crowd: reused from {tmp_path}/crowd\n" in capsys.readouterr().out
+    stage(tmp_path, "crowd", "1/6 crowd", str, interrupted)
+    assert f"1/6 crowd: reused from {tmp_path}/crowd\n" in capsys.readouterr().out
 
 
 def test_files_of_a_finished_stage_that_have_changed_are_named(tmp_path):
@@ -141,15 +141,15 @@ def test_files_of_a_finished_stage_that_have_changed_are_named(tmp_path):
         (folder / "inner").mkdir()
         (folder / "inner" / "a.csv").write_text("a\n1\n")
 
-    folder = stage(tmp_path, "crowd", "1/5 crowd", str, write)
+    folder = stage(tmp_path, "crowd", "1/6 crowd", str, write)
     (folder / "of_the_user.txt").write_text("notes are welcome")
-    stage(tmp_path, "crowd", "1/5 crowd", str, write)
+    stage(tmp_path, "crowd", "1/6 crowd", str, write)
     (folder / "inner" / "a.csv").write_text("a\n2\n")
     with pytest.raises(InputError, match=rf"a.csv has changed since it was written: remove {folder}, and the stage"):
-        stage(tmp_path, "crowd", "1/5 crowd", str, write)
+        stage(tmp_path, "crowd", "1/6 crowd", str, write)
     (folder / "inner" / "a.csv").unlink()
     with pytest.raises(InputError, match=r"inner/a.csv is gone: remove"):
-        stage(tmp_path, "crowd", "1/5 crowd", str, write)
+        stage(tmp_path, "crowd", "1/6 crowd", str, write)
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_directories_that_are_not_runs(tmp_path):
     settings, task = from_defaults("digits"), tasks.load("digits")
     (tmp_path / "run" / "crowd").mkdir(parents=True)
     with pytest.raises(InputError, match="crowd is not a finished stage"):
-        stage(tmp_path / "run", "crowd", "1/5 crowd", str, lambda _, folder: None)
+        stage(tmp_path / "run", "crowd", "1/6 crowd", str, lambda _, folder: None)
     (tmp_path / "run" / "crowd" / "stage.json").write_text("{}")
     (tmp_path / "run" / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="not the settings of a run"):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from readers import IDS, damaged, decoded, parse_csv, read_or_refused, refusal, texts
 
+from irtjax.errors import InputError
 from irtjax.storage.files import write_csv
 from irtjax.storage.tables import EMPTY, read_table
 
@@ -183,3 +184,32 @@ def test_damaged_files_are_read_as_they_are_or_refused(path, content):
     for column in () if table is None else table.select_dtypes("number"):
         read = [np.nan if cell in EMPTY else float(cell) for cell in expected(content)[column]]
         np.testing.assert_array_equal(table[column].to_numpy(float), read)
+
+
+TEXTS = ['say "no"', "a,b", "'n'", "NA", '"quoted"', "two words", '"half', "plain"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_tabs_with_quotes_as_characters_or_as_in_csv(tmp_path, end):
+    path = tmp_path / "items.tsv"
+    as_they_stand = ["text\tlabel", *(f"{text}\t{at}" for at, text in enumerate(TEXTS))]
+    path.write_bytes((end.join(as_they_stand) + end).encode())  # as GLUE's files
+    table = read_table(path, "text")
+    assert table.text.tolist() == TEXTS
+    assert table.label.tolist() == list(range(len(TEXTS)))
+    quoted = pd.DataFrame({"text": [*TEXTS, "tab\tand", f"line{end}break"]}).assign(label=1)
+    quoted.to_csv(path, sep="\t", index=False, lineterminator=end)
+    assert read_table(path, "text").text.tolist() == quoted.text.tolist()
+    one_line = quoted[: len(TEXTS)]  # of as many cells in every line
+    one_line.to_csv(path, sep="\t", index=False, lineterminator=end)
+    assert read_table(path, "text").text.tolist() == TEXTS
+
+
+def test_a_line_with_other_tabs_is_named(tmp_path):
+    path = tmp_path / "items.tsv"
+    path.write_text("text\tlabel\na\t1\nb\n")
+    with pytest.raises(InputError, match=r"items.tsv: line 3 has 1 cells, expected 2 as in the header"):
+        read_table(path)
+    path.write_text('text\tlabel\na\t1\n"b" c\t1\t2\n')
+    with pytest.raises(InputError, match=r"items.tsv: line 3 "):
+        read_table(path)

@@ -34,6 +34,7 @@ def texts_of(task):
 
 def test_the_same_table_in_every_format(tmp_path):
     TEXTS.to_csv(tmp_path / "csv.csv", index=False)
+    TEXTS.to_csv(tmp_path / "tabs.tsv", index=False, sep="\t")
     TEXTS.to_json(tmp_path / "lines.jsonl", orient="records", lines=True)
     TEXTS.to_json(tmp_path / "list.json", orient="records")
     TEXTS.to_parquet(tmp_path / "parquet.parquet")
