@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 from scipy.special import logit
 
 from irtjax.errors import InputError
@@ -24,6 +24,7 @@ RATIOS = (1, 0.1, 10, 0.5, 2, 0.2, 5, 20, 0.05, 0.7, 1.5, 3, 0.3, 7, 0.8, 1.2, 0
 LINEAR = 5.0  # percentage points about the baseline; differences at the start of training may be far larger
 POINTS = (-50, -20, -10, -5, -2.5, 0, 2.5, 5, 10, 20, 50)
 MOST_TICKS = 8
+SHORT = 100  # ratio of the ends of an axis below which it has ticks between the powers of ten
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
@@ -117,7 +118,10 @@ def _label(panels: dict[str, Axes], change_seen: bool) -> None:
     share.set(xscale="log", xlabel="training examples used", ylabel="share of data selected", ylim=(-0.02, 1.04))
     accuracy.tick_params(labelbottom=False)
     for axis in (change, share):
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < SHORT * low else (1,)))
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
     share.set_title("Data in use")
 
 

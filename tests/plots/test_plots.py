@@ -8,7 +8,7 @@ from matplotlib.image import imread
 from irtjax import InputError
 from irtjax.kernels.models import ItemParameters
 from irtjax.plots.curricula import curricula, forest
-from irtjax.plots.difficulty import class_densities, contact_sheet, densities
+from irtjax.plots.difficulty import class_densities, contact_sheet, densities, suspect_sheet
 from irtjax.plots.filtering import accuracy_against_share, accuracy_dots, class_balance
 from irtjax.plots.scale import precision
 from irtjax.plots.strategies import LOOKS, looks
@@ -36,6 +36,28 @@ def test_contact_sheet_shows_the_extremes_of_each_class():
     shown = [axis.get_images()[0].get_array().max() for axis in figure.axes]
     assert shown == [1, 4, 2, 3]  # easiest of 0 and 1, then hardest of 0 and 1
     assert [axis.get_xlabel() for axis in figure.axes] == ["-1.00", "-0.50", "2.00", "0.50"]
+
+
+def test_suspects_have_their_label_and_another():
+    images = np.arange(10)[:, None, None, None] * np.ones((1, 4, 4, 1))
+    figure = suspect_sheet(images, ["cat"] * 10, ["dog"] * 9 + [""], "title")
+    assert [axis.get_images()[0].get_array().max() for axis in figure.axes] == list(range(10))
+    assert {axis.get_title() for axis in figure.axes[:9]} == {"cat\ndog?"}
+    assert figure.axes[9].get_title() == "cat"
+
+
+@pytest.mark.parametrize("end", [60, 4000])
+def test_ticks_of_examples_used_are_whole_numbers_that_do_not_run_into_each_other(end):
+    used = np.geomspace(3, end, 8).astype(int) * 1000
+    rows = {"epoch": range(8), "share": 1.0, "examples_used": used, "dev_accuracy": 0.5, "test_accuracy": 0.5}
+    table = pd.concat(pd.DataFrame(rows | {"strategy": name, "seed": 0}) for name in ("baseline", "DDaCLAE"))
+    figure = curricula(table, ["baseline", "DDaCLAE"])
+    figure.canvas.draw()
+    axis = figure.axes[0]
+    assert not any(label.get_text() for label in axis.get_xticklabels(minor=True))
+    low, high = axis.get_xlim()
+    inside = [tick for tick in axis.get_xticks() if low <= tick <= high]
+    assert 2 <= len(inside) <= 9
 
 
 def test_lines_are_means_over_seeds():
