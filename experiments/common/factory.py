@@ -40,7 +40,7 @@ def load_task(settings: Settings, data_dir: str | None) -> tasks.Task:
 
 def _named(settings: Settings, data_dir: str | None) -> tasks.Task:
     files = ("glove", "pretrained", "test_labels", "item_ids", "extra_items")
-    names = ("dataset", "vectors", "embedding_dim", "min_count", *files)
+    names = ("dataset", "vectors", "embedding_dim", "min_count", "max_words", *files)
     options = {name: getattr(settings, name) for name in names}
     options = {name: value for name, value in options.items() if value}
     if "seed" not in tasks.TASKS[settings.task].unused:

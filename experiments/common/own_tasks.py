@@ -19,12 +19,13 @@ from irtjax.tasks.table_files import ENDINGS
 IMAGES, TFDS = "images:", "tfds:"
 FORMS = f"FILE ({', '.join(ENDINGS)}) or a folder of such, {IMAGES}FOLDER, {TFDS}NAME"
 FLAGS = ("text_column", "feature_columns", "label_column", "split_column", "id_column", "image_size")
-_OF_TEXT = ("glove", "pretrained", "vectors", "embedding_dim", "min_count", "item_ids", "extra_items")
+_OF_TEXT = ("glove", "pretrained", "vectors", "embedding_dim", "min_count", "max_words", "item_ids", "extra_items")
 _FLAG_OF = {  # what an argument of `from_table` is called here
     "`text`": "--text_column",
     "`features`": "--feature_columns",
     "`label`": "--label_column",
     "`size`": "--image_size",
+    "`max_words`": "--max_words",
 }
 _USUAL = Settings(task="")
 

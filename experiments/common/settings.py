@@ -24,7 +24,7 @@ IDLE = {  # settings without effect, by what leaves them so
     "no --label_noise": ("label_noise_seed",),
     "--optimizer=adam": ("momentum",),
     "--schedule=constant": ("warmup",),
-    "--pretrained": ("vectors", "embedding_dim", "min_count"),
+    "--pretrained": ("vectors", "embedding_dim", "min_count", "max_words"),
     "--epoch=pass": ("steps_per_epoch",),
     "--members": OF_DRAWN_MEMBERS,
     "--glove": ("vectors", "embedding_dim"),
@@ -98,6 +98,7 @@ class Settings:
     vectors: str = _data(**_as_in(TaskOptions, "vectors"))
     embedding_dim: int = _data(**_as_in(TaskOptions, "embedding_dim"))
     min_count: int = _data(**_as_in(TaskOptions, "min_count"))
+    max_words: int = _data(**_as_in(TaskOptions, "max_words"))
     train_examples: int = _data(
         0, "size of a random sample of training examples to use; 0 for all", low=0, high=MOST_EXAMPLES
     )

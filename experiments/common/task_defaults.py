@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from irtjax.crowd.members import DESIGNS, CrowdDesign, default_design
 from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
+from irtjax.tasks.text import lengths
 from irtjax.training.recipe import NETWORK_RECIPES, RECIPES, Recipe, default_recipe
 
 
@@ -42,6 +43,8 @@ def _published(**changes: tuple[float, float]) -> dict[str, PublishedChange]:
 
 
 _FEWER_SEEDS = {"filtering_seeds": 3, "curriculum_seeds": 3, "curriculum_patience": 3}
+USUAL_WORDS = 20  # of an example of text; where there are more, networks are slower, and there are fewer of them
+FEWEST_MODELS = 24
 # The slower the networks of a task, the fewer there are.
 TASK_DEFAULTS = {
     "digits": TaskDefaults(),
@@ -112,5 +115,11 @@ def defaults_by_size(task: Task) -> dict[str, Any]:
     """The same of a task of the user's own: by the kind and number of its examples."""
     recipe = default_recipe(task)
     own = _library_settings(recipe, default_design(task))
-    like = "sst2" if isinstance(task.format, TextFormat) else {"lenet": "cifar10"}.get(recipe.network, "digits")
-    return {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[like].settings)
+    if not isinstance(task.format, TextFormat):
+        like, shorter = {"lenet": "cifar10"}.get(recipe.network, "digits"), 1.0
+    else:
+        like, shorter = "sst2" if task.format.sentences == 1 else "snli", USUAL_WORDS / lengths(task.train).mean()
+    found = {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[like].settings)
+    if shorter < 1:
+        found["num_models"] = max(FEWEST_MODELS, round(found["num_models"] * shorter))
+    return found

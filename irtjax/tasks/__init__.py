@@ -59,6 +59,7 @@ _OF_TEXT = (
     "vectors",
     "embedding_dim",
     "min_count",
+    "max_words",
     "seed",
 )
 TASKS = {

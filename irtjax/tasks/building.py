@@ -84,7 +84,7 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
         raise InputError(f"`seed`={choices.seed}: expected 0 or more")
     known = [field.name for field in dataclasses.fields(TaskOptions)]
     if unknown := [name for name in choices.options if name not in known]:
-        raise InputError(f"`{unknown[0]}`: there is no such option; texts have {', '.join(known[4:10])}")
+        raise InputError(f"`{unknown[0]}`: there is no such option; texts have {', '.join(known[4:11])}")
     with naming(choices.name):
         inputs = _same_kind({split: _inputs(split, own) for split, own in given.items()})
         classes, labels = _labels(given, choices.class_names)

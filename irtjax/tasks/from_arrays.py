@@ -54,8 +54,8 @@ def from_arrays(
         test_share: as `validation_share`.
         flips: images: whether training may mirror and shift them.
         on_note: called with one line of news, such as duplicates; None to log it as a warning of `irtjax`.
-        options: of texts: `glove`, `pretrained`, `vectors`, `embedding_dim`, `min_count`, `item_ids` or `extra_items`,
-            see `TaskOptions`.
+        options: of texts: `glove`, `pretrained`, `vectors`, `embedding_dim`, `min_count`, `max_words`, `item_ids` or
+            `extra_items`, see `TaskOptions`.
 
     Raises:
         InputError: names the example, counted from 0, and the column, that has no label or no value, one with a

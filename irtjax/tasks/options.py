@@ -28,6 +28,8 @@ class TaskOptions:
         vectors: word vectors where there is no `glove`: ppmi, made from the training text, or random (text tasks).
         embedding_dim: length of word vectors that do not come from a file (text tasks).
         min_count: a word enters the vocabulary if the training text has it at least this often (text tasks).
+        max_words: words of a sentence, beyond which it is cut (text tasks). A network takes as many steps as the
+            longest sentence of a minibatch has words.
         seed: of random word vectors (text tasks).
         on_progress: called with a description, the amount done and the total, while files are read.
         on_note: called with one line of news, such as how many words the vectors cover or how many ids were found.
@@ -43,6 +45,7 @@ class TaskOptions:
     vectors: str = bounded("ppmi", choices=KINDS)
     embedding_dim: int = bounded(100, 1, WIDEST)
     min_count: int = bounded(2, 1)
+    max_words: int = bounded(256, 1)
     seed: int = 0
     on_progress: Callable[[str, int, int], None] = lambda *_: None
     on_note: Callable[[str], None] = lambda _: None
@@ -61,7 +64,8 @@ class TaskOptions:
             if field.name in unused and getattr(self, field.name) != field.default:
                 raise InputError(f"`{field.name}`={getattr(self, field.name)}: the task {task} has no use for it")
         if self.pretrained:
-            self._refuse(("glove", "vectors", "embedding_dim", "min_count"), "`pretrained` has words of its own")
+            own = ("glove", "vectors", "embedding_dim", "min_count", "max_words")
+            self._refuse(own, "`pretrained` has words of its own")
         if self.glove:
             self._refuse(("vectors", "embedding_dim"), "`glove` has vectors of its own")
         require_bounds(self)

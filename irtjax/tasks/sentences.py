@@ -50,6 +50,7 @@ def _by_words(examples: dict[str, text.Examples], options: TaskOptions) -> tuple
         split: tuple(text.number_words(sentences, lexicon) for sentences in own.sentences)
         for split, own in examples.items()
     }
+    words = _cut(words, options)
     vocabulary = [*text.SPECIAL, *text.choose_vocabulary(words["train"], lexicon, options.min_count)]
     known = {} if options.glove is None else glove.read_glove(options.glove, lexicon, options.on_progress)
     vocabulary += sorted(known.keys() - set(vocabulary))
@@ -62,6 +63,17 @@ def _by_words(examples: dict[str, text.Examples], options: TaskOptions) -> tuple
             options.vectors, inputs["train"], len(vocabulary), options.embedding_dim, options.seed
         )
     return inputs, TextFormat(tuple(vocabulary), embeddings, buckets)
+
+
+def _cut(words: dict[str, tuple[text.Words, ...]], options: TaskOptions) -> dict[str, tuple[text.Words, ...]]:
+    """The sentences of all splits without what is beyond the most words of one."""
+    lengths = np.concatenate([part.lengths for own in words.values() for part in own])
+    if longer := int((lengths > options.max_words).sum()):
+        options.on_note(
+            f"{longer:,} {'text has' if longer == 1 else 'texts have'} more than {options.max_words:,} words (up to "
+            f"{lengths.max():,}), of which the first {options.max_words:,} are read; `max_words` can say otherwise"
+        )
+    return {split: tuple(text.cut(part, options.max_words) for part in own) for split, own in words.items()}
 
 
 def _by_pieces(examples: dict[str, text.Examples], options: TaskOptions) -> tuple[Inputs, TextFormat]:

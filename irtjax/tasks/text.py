@@ -124,6 +124,13 @@ def number_words(sentences: Iterable[str], lexicon: dict[str, int]) -> Words:
     return Words(np.array(numbers, np.int32), np.array(lengths, np.int32))
 
 
+def cut(words: Words, longest: int) -> Words:
+    """The sentences without what is beyond so many words of each."""
+    starts = np.cumsum(words.lengths) - words.lengths
+    kept = np.arange(len(words.numbers)) - np.repeat(starts, words.lengths) < longest
+    return Words(words.numbers[kept], np.minimum(words.lengths, longest))
+
+
 def number_pieces(sentences: tuple[Sequence[str], ...], encoder: Pretrained) -> tuple[Words, ...]:
     """Sentences of examples as an encoder's word pieces, with the marks before the first and after each.
 

@@ -50,6 +50,28 @@ def test_defaults_go_by_the_data(table, tmp_path):
     task = own_tasks.load(Settings(task=str(tmp_path / "texts.csv"), min_count=1, seed=3), None)
     found = defaults_by_size(task)
     assert (found["network"], found["max_corruption"], found["num_models"]) == ("lstm", 0.5, 200)
+    longer = pd.DataFrame({"text": texts.text.str.cat(["word " * 78] * 40, sep=" "), "label": texts.label})
+    longer.to_csv(tmp_path / "longer.csv", index=False)
+    task = own_tasks.load(Settings(task=str(tmp_path / "longer.csv"), min_count=1), None)
+    assert defaults_by_size(task)["num_models"] == 50  # of 80 words, four times the usual ones
+    pairs = texts.assign(premise=texts.text, hypothesis=texts.text).drop(columns="text")
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    pair = own_tasks.load(Settings(task=str(tmp_path / "pairs.csv"), min_count=1), None)
+    assert defaults_by_size(pair)["num_models"] == 96
+
+
+def test_long_texts_are_cut_and_the_note_names_the_flag(tmp_path, capsys):
+    texts = pd.DataFrame({"text": [f"text {at} " + "word " * at for at in range(40)], "label": ["a", "b"] * 20})
+    texts.to_csv(tmp_path / "long.csv", index=False)
+    task = own_tasks.load(Settings(task=str(tmp_path / "long.csv"), min_count=1, max_words=30), None)
+    assert task.format.buckets[-1] == (30,)
+    assert "11 texts have more than 30 words (up to 41), of which the first 30 are read; --max_words" in (
+        capsys.readouterr().out
+    )
+    kept = {split: (task.split(split).inputs[0] != 0).sum(axis=1) for split in ("train", "validation", "test")}
+    for split, number in kept.items():
+        expected = [min(len(text.split()), 30) for text in task.split(split).texts]
+        assert number.tolist() == expected  # and the text that is shown is whole
 
 
 @pytest.mark.parametrize(
