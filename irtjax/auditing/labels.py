@@ -31,8 +31,9 @@ class Difficulty:
             logits around the mean ability of the models; `extreme`, whether all models are right or all are wrong, so
             that the difficulty comes from the prior; `share_right` of the `num_models` that
             predict it; `evidence` that the label is wrong (the logarithm of the Bayes factor, in nats), `p_wrong_label`
-            and the likeliest other class `instead`, see `irtjax.auditing.wrong_keys`. Of logits and probabilities
-            `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
+            and the likeliest other class `instead`, see `irtjax.auditing.wrong_keys`; both take models as independent,
+            so that the probability is far too high where they err alike, as networks of one kind do. Of logits and
+            probabilities `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
             `irtjax.auditing.training_dynamics`. `instead` is -1 where there are more classes than evidence is weighed
             for (50): it then comes from right and wrong alone.
         fit: of the item response model.

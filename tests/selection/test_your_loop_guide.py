@@ -1,4 +1,4 @@
-"""The code of docs/guide/your_loop.md, as it is printed there. What needs PyTorch, Grain or TensorFlow is skipped without it."""
+"""The code of docs/guide/your_loop.md, as printed there. What needs PyTorch, Grain or TensorFlow is skipped without."""
 
 import re
 import sys
