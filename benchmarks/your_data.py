@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from absl import flags
 from PIL import Image
 from scipy.stats import spearmanr
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
