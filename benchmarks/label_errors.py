@@ -184,6 +184,7 @@ def scores_of(x: jax.Array, labels: Int[np.ndarray, " N"], classes: int, key: ja
         warnings.simplefilter("ignore", irtjax.FitWarning)
         steep = irtjax.difficulty(crowd, labels, model="2pl").table
     found = {
+        "crowd: probability of the label": -table.label_probability,
         "crowd: evidence": table.evidence,
         "crowd: evidence, 2pl": steep.evidence,
         "crowd: difficulty": table.difficulty,

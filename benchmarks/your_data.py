@@ -39,6 +39,7 @@ SHARES = (0.36, 0.30, 0.1, 0.06, 0.08, 0.05, 0.05)  # of the classes, about as u
 SUSPECTS = "crowd/suspects/suspects.csv"
 TRUTH = "truth.csv"  # item_id, label as given, true label
 FIRST = (20, 50, 100)
+BINS = ("to 0.5", "to 0.9", "to 0.99", "to 1")
 
 
 def write_wine(folder: Path, rng: np.random.Generator) -> str:
@@ -154,11 +155,17 @@ def of_planted(folder: Path, truth: pd.DataFrame) -> dict[str, Any]:
     suspects = pd.read_csv(folder / SUSPECTS, dtype={"label": str})
     known = truth.set_index("item_id").loc[suspects.item_id]
     wrong, found = (known.given != known.true).to_numpy(), {}
-    for name in ("evidence", "difficulty"):
-        order = np.argsort(-suspects[name].to_numpy(), kind="stable")
+    doubt = {"label probability": -suspects.label_probability, "difficulty": suspects.difficulty}
+    for name, score in doubt.items():
+        order = np.argsort(-score.to_numpy(), kind="stable")
         cuts = {"k": int(wrong.sum())} | {str(number): number for number in FIRST}
         found |= {f"precision at {cut}, {name}": round(wrong[order[:number]].mean(), 2) for cut, number in cuts.items()}
-        found[f"AUC, {name}"] = round(roc_auc_score(wrong, suspects[name]), 3)
+        found[f"AUC, {name}"] = round(roc_auc_score(wrong, score), 3)
+    bins = pd.cut(1 - suspects.label_probability, (-1e-9, 0.5, 0.9, 0.99, 1 + 1e-9), labels=BINS)
+    found |= {
+        f"wrong where p(wrong) {name}": f"{part.mean():.2f} of {len(part)}"
+        for name, part in pd.Series(wrong).groupby(bins, observed=True)
+    }
     return {"wrong": int(wrong.sum())} | found
 
 

@@ -86,14 +86,17 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> dict[str,
 def _suspects(task: Task, directory: Path) -> pd.DataFrame:
     """The examples whose labels look wrong most; draws them where they are images."""
     names = dict.fromkeys(("item_id", "label", "instead", "text"), str)
-    table = pd.read_csv(directory / "suspects" / "suspects.csv", nrows=NUM_IMAGES, dtype=names, na_filter=False)
+    table = pd.read_csv(directory / "suspects" / "suspects.csv", dtype=names, na_filter=False)
     if task.train.texts is None:
         ids = np.concatenate([task.split(name).ids for name in SPLITS])
         images = np.concatenate([task.split(name).inputs for name in SPLITS])
+        first = table.head(NUM_IMAGES)
         title = f"{task.name}: the most doubtful labels, and what the crowd says instead"
-        places = pd.Index(ids).get_indexer(table.item_id)
-        save_figure(suspect_sheet(images[places], table.label, table.instead, title), directory / "suspects.png")
-    return table.head(NUM_TEXTS)
+        figure = suspect_sheet(images[pd.Index(ids).get_indexer(first.item_id)], first.label, first.instead, title)
+        save_figure(figure, directory / "suspects.png")
+    first = table.head(NUM_TEXTS)
+    first.attrs["mean_probability"] = table.label_probability.mean()
+    return first
 
 
 def _mislabelled(directory: Path) -> dict[str, Any]:

@@ -10,14 +10,11 @@ from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 
-COLUMNS = ("evidence", "difficulty", "share_right", "num_models")
+COLUMNS = ("label_probability", "difficulty", "share_right", "num_models")
 
 
 def run(task: Task, crowd: Path) -> pd.DataFrame:
     """One row per example of the task, the most suspicious first.
-
-    Without a probability that the label is wrong: the evidence takes networks as independent, but those of one crowd
-    err alike, so that it is far too sure (docs/results/your_data.md).
 
     Args:
         task: with the labels that are looked at.

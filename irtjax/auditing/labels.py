@@ -9,6 +9,7 @@ import pandas as pd
 
 from irtjax.arguments import whole_number
 from irtjax.auditing.choices import MOST_OPTIONS, Choices
+from irtjax.auditing.confusion import label_probability
 from irtjax.auditing.predicted import Predicted, read_predictions
 from irtjax.auditing.training_dynamics import cartography, forgetting_events
 from irtjax.auditing.wrong_keys import wrong_keys
@@ -19,7 +20,13 @@ from irtjax.responses.matrix import ResponseMatrix
 from irtjax.types import Float, Shaped
 
 FEWEST = 2  # models
-_SUSPICION = {"mean_confidence": True, "evidence": False, "difficulty": False, "forgetting_events": False}  # ascending
+_SUSPICION = {  # whether the least are suspected
+    "mean_confidence": True,
+    "label_probability": True,
+    "evidence": False,
+    "difficulty": False,
+    "forgetting_events": False,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +37,11 @@ class Difficulty:
         table: one row per example, in the order of the labels: `item_id`; `label`; `difficulty` and `difficulty_se`, in
             logits around the mean ability of the models; `extreme`, whether all models are right or all are wrong, so
             that the difficulty comes from the prior; `share_right` of the `num_models` that
-            predict it; `evidence` that the label is wrong (the logarithm of the Bayes factor, in nats), `p_wrong_label`
-            and the likeliest other class `instead`, see `irtjax.auditing.wrong_keys`; both take models as independent,
-            so that the probability is far too high where they err alike, as networks of one kind do. Of logits and
-            probabilities `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
-            `irtjax.auditing.training_dynamics`. `instead` is -1 where there are more classes than evidence is weighed
-            for (50): it then comes from right and wrong alone.
+            predict it; `label_probability`, given the classes that all models predict, and the likeliest other class
+            `instead`, see `irtjax.auditing.confusion`; `evidence` that the label is wrong (the logarithm of the Bayes
+            factor, in nats) and `p_wrong_label`, see `irtjax.auditing.wrong_keys` (of more than 50 classes by
+            right and wrong alone), which take models as independent: far too sure of networks, which err alike. Of logits and probabilities `mean_confidence` and `variability`, of checkpoints in
+            order `forgetting_events`, see `irtjax.auditing.training_dynamics`.
         fit: of the item response model.
     """
 
@@ -53,8 +59,9 @@ class Difficulty:
         Args:
             most: rows; None for all.
             by: "mean_confidence", the lowest first, which is how confident learning ranks by self-confidence
-                (Northcutt, Jiang and Chuang 2021); "evidence"; "difficulty"; or "forgetting_events". By default mean
-                confidence where the models gave logits or probabilities, which tell more than classes, else evidence.
+                (Northcutt, Jiang and Chuang 2021); "label_probability", the lowest first; "evidence"; "difficulty"; or
+                "forgetting_events". By default mean confidence where the models gave logits or probabilities, which
+                tell more than classes, else the probability of the label.
 
         Raises:
             InputError: `most` is not a positive integer; `by` is none of these, or the table has no such column.
@@ -133,9 +140,10 @@ def _table(predicted: Predicted, found: Fit, in_order: bool) -> pd.DataFrame:
         )
         evidence = wrong_keys(found, choices)
     else:
-        evidence = wrong_keys(found).assign(instead=-1)
+        evidence = wrong_keys(found)
+    probability = label_probability(predicted.classes, predicted.labels, predicted.num_classes)
+    table["label_probability"], table["instead"] = probability.label, probability.instead
     table["evidence"], table["p_wrong_label"] = evidence.evidence, evidence.p_wrong_key
-    table["instead"] = evidence.instead
     if predicted.confidence is not None:
         table["mean_confidence"], table["variability"] = cartography(predicted.confidence)
     if in_order:

@@ -47,7 +47,9 @@ def test_wrong_labels_are_found_with_what_they_should_be(planted, found):
         assert (suspects.instead == true[places]).mean() > 0.9
         assert suspects.evidence.is_monotonic_decreasing if by else suspects.mean_confidence.is_monotonic_increasing
     assert found.suspects(by="forgetting_events").forgetting_events.is_monotonic_decreasing
-    with pytest.raises(InputError, match="`by` 'margin': expected one of mean_confidence, evidence, difficulty"):
+    with pytest.raises(
+        InputError, match="`by` 'margin': expected one of mean_confidence, label_probability, evidence, "
+    ):
         found.suspects(by="margin")
     assert len(found.suspects()) == EXAMPLES
     np.testing.assert_array_equal(found.difficulty, found.fit.difficulty)

@@ -43,7 +43,7 @@ def test_planted_wrong_labels_come_first(tmp_path, kind):
     places = [ids.index(item) for item in first.item_id]
     assert first.label.tolist() == CLASSES[shown[places]].tolist()
     assert first.instead.tolist() == CLASSES[true[places]].tolist()
-    assert (table.evidence.diff().dropna() <= 0).all()
+    assert (table.label_probability.diff().dropna() >= 0).all()
     assert all(row.item_id in task.split(row.split).ids for row in table.itertuples())
     assert ("text" in table) == (kind == "texts")
     if kind == "texts":
