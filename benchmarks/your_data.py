@@ -154,7 +154,7 @@ def of_planted(folder: Path, truth: pd.DataFrame) -> dict[str, Any]:
     """How well the suspects, and the hardest examples, are those whose labels were made wrong."""
     suspects = pd.read_csv(folder / SUSPECTS, dtype={"label": str})
     known = truth.set_index("item_id").loc[suspects.item_id]
-    wrong, found = (known.given != known.true).to_numpy(), {}
+    wrong, found = (known.given != known.true).to_numpy(), dict[str, Any]()
     doubt = {"label probability": -suspects.label_probability, "difficulty": suspects.difficulty}
     for name, score in doubt.items():
         order = np.argsort(-score.to_numpy(), kind="stable")
