@@ -53,7 +53,8 @@ def main() -> None:
     folder = stage(directory, "crowd", "crowd", work, crowd.write)
     found = stage(directory, "suspects", "suspects", lambda: suspects.run(task, folder), suspects.write)
     print(f"Examples whose labels look wrong, the likeliest first: {found}/suspects.csv", flush=True)
-    print(f"Done: {folder}, fit with --responses={folder}/responses_train.npz", flush=True)
+    fit = f"python -m experiments.fit_irt --model=rasch --responses={folder}/responses_train.npz"
+    print(f"Done: {folder}. Difficulties for filtering and curricula: {fit} --output_dir=FOLDER", flush=True)
 
 
 if __name__ == "__main__":

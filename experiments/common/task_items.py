@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from experiments.common import response_files
 from experiments.common.run_directory import RECORD
@@ -59,6 +60,7 @@ def items_of(
     if "difficulty" not in table:
         raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")
     items = _in_order(table.set_index("item_id"), task, path, split)
+    _note_falling(items, path)
     if responses is not None:
         matrix = response_files.read(responses)
         shares = pd.DataFrame({"proportion_correct": proportion_correct(matrix.values, axis=0)}, index=matrix.item_ids)
@@ -77,6 +79,16 @@ def items_of(
         if len(bad):
             raise InputError(f"{where}: item {bad[0]}: {what} {name}{_others(bad)}")
     return items[list(need)].astype(float)
+
+
+def _note_falling(items: pd.DataFrame, path: str) -> None:
+    """Prints a note on items that the able have wrong, whose difficulty is the lower the fewer have them right."""
+    slopes = pd.to_numeric(items.get("discrimination", pd.Series(dtype=float)), errors="coerce")
+    if falling := int((slopes < 0).sum()):
+        tqdm.write(
+            f"note: {falling:,} of {len(items):,} items of {path} have a discrimination below 0: what few have right "
+            "counts as easy there; fit with --model=rasch"
+        )
 
 
 def _in_order(table: pd.DataFrame, task: Task, path: str, split: str) -> pd.DataFrame:

@@ -114,6 +114,14 @@ def test_items_that_do_not_fit_the_task(items, tmp_path, change, message):
         items_of(changed(items, tmp_path, change), TASK)
 
 
+def test_a_note_tells_of_items_that_count_as_easy_because_few_have_them_right(items, tmp_path, capsys):
+    items_of(changed(items, tmp_path, lambda table: table.assign(discrimination=1.0)), TASK)
+    assert capsys.readouterr().out == ""
+    slopes = dict.fromkeys(TASK.train.ids, 1.0) | dict.fromkeys(TASK.train.ids[:5], -0.5)
+    items_of(changed(items, tmp_path, lambda table: table.assign(discrimination=table.item_id.map(slopes))), TASK)
+    assert "note: 5 of 1,197 items of" in capsys.readouterr().out
+
+
 def test_the_former_name_of_proportion_correct_is_read(items, tmp_path):
     both = ("difficulty", "proportion_correct")
     former = changed(items, tmp_path, lambda table: table.rename(columns={"proportion_correct": "percent_correct"}))
