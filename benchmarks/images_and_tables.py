@@ -1,6 +1,6 @@
 r"""From images and tables to a crowd, difficulties, suspects and curricula: the steps of docs/guide/your_data.md.
 
-  python -m benchmarks.your_data --data_dir=DIR --counts=cifar10h.npz --output_dir=runs/your_data
+  python -m benchmarks.images_and_tables --data_dir=DIR --counts=cifar10h.npz --output_dir=runs/images_and_tables
 
 Writes data as a user has them, a folder of PNG files and CSV files, two sets with labels that are made wrong; trains a
 crowd on each, fits difficulties, and trains by DDaCLAE, with the defaults of each command; and prints what came out.
