@@ -67,6 +67,11 @@ def against_published(settings: Settings, directory: Path) -> dict[str, Any]:
     save_figure(curricula.forest(summary), directory / "forest.png")
     study = TASK_DEFAULTS[settings.task].published if settings.task in TASK_DEFAULTS else {}
     columns: dict[str, Any] = {}
+    # of what happened to no network there is no number of examples
+    reach = [name for name in table if name.startswith("reach_")]
+    table = table.assign(
+        **{name: table[name].where(table.reached > 0) for name in reach}
+    )  # else of what never happened
     for name in ("examples", "reach"):
         limits = (table[f"{name}_ratio{end}"] for end in ("", "_low", "_high"))
         columns[f"{name}_ratio"] = list(map(markdown.ratio, *limits))

@@ -91,14 +91,17 @@ def mean_of(values: pd.Series) -> Mean:
 
 
 class Limits(NamedTuple):
-    """A number with the limits of its interval, which is not symmetric; formatted without where these are NaN."""
+    """A number with the limits of its interval, which is not symmetric; formatted without where these are NaN.
+
+    Without a number it is an empty cell.
+    """
 
     value: float
     low: float
     high: float
 
     def __format__(self, form: str) -> str:
-        bare = f"{self.value:{form}}"
+        bare = "" if np.isnan(self.value) else f"{self.value:{form}}"
         return bare if np.isnan(self.low) else f"{bare} ({self.low:{form}} to {self.high:{form}})"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, StrMethodFormatter
 from scipy.special import logit
 
 from irtjax.errors import InputError
@@ -24,7 +24,6 @@ RATIOS = (1, 0.1, 10, 0.5, 2, 0.2, 5, 20, 0.05, 0.7, 1.5, 3, 0.3, 7, 0.8, 1.2, 0
 LINEAR = 5.0  # percentage points about the baseline; differences at the start of training may be far larger
 POINTS = (-50, -20, -10, -5, -2.5, 0, 2.5, 5, 10, 20, 50)
 MOST_TICKS = 8
-SHORT = 100  # ratio of the ends of an axis below which it has ticks between the powers of ten
 
 
 def curricula(table: pd.DataFrame, strategies: Sequence[str]) -> Figure:
@@ -118,11 +117,16 @@ def _label(panels: dict[str, Axes], change_seen: bool) -> None:
     share.set(xscale="log", xlabel="training examples used", ylabel="share of data selected", ylim=(-0.02, 1.04))
     accuracy.tick_params(labelbottom=False)
     for axis in (change, share):
-        low, high = axis.get_xlim()
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < SHORT * low else (1,)))
-        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        numbers_in_full(axis)
     share.set_title("Data in use")
+
+
+def numbers_in_full(axis: Axes) -> None:
+    """A log axis whose numbers are written out, within two decades those that begin with 2 and 5 too."""
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    low, high = axis.get_xlim()
+    between = high < 100 * low
+    axis.xaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if between and f"{x:e}"[0] in "25" else ""))
 
 
 def forest(summary: pd.DataFrame) -> Figure:
@@ -130,8 +134,8 @@ def forest(summary: pd.DataFrame) -> Figure:
 
     Examples until the best validation epoch and until 99% of the baseline's best validation accuracy, as multiples of
     the baseline's, and the change of the test accuracy. A hollow mark is too low: some seeds never came so far, and all
-    their examples count. The null control, where it is among the strategies, is the grey area: what no effect looks
-    like.
+    their examples count. Where none came, there is no mark. The null control, where it is among the strategies, is the
+    grey area: what no effect looks like.
 
     Args:
         summary: of `irtjax.selection.summarise`; without the columns of `reach_ratio` that panel is left out.
@@ -157,6 +161,10 @@ def forest(summary: pd.DataFrame) -> Figure:
         axis.axvline(1 if ratio else 0, color="black", linewidth=1, zorder=1)
         for at, (cells, style) in enumerate(zip(values, styles, strict=True)):
             value, low, high = np.where(np.isnan(cells), cells[0], cells)
+            if "hollow" in label and rows.reached[at] == 0:
+                text = f"0 of {rows.seeds[at]}"
+                axis.annotate(text, (1, at), (6, 0), textcoords="offset points", fontsize=7, va="center")
+                continue
             dot(axis, at, value, low, high, style)
             if rows.strategy[at] == NO_EFFECT:
                 axis.axvspan(low, high, color=style.color, alpha=0.13, linewidth=0, zorder=0)

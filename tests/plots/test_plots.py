@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from irtjax import InputError
 from irtjax.kernels.models import ItemParameters
-from irtjax.plots.curricula import curricula, forest
+from irtjax.plots.curricula import curricula, forest, numbers_in_full
 from irtjax.plots.difficulty import class_densities, contact_sheet, densities, suspect_sheet
 from irtjax.plots.filtering import accuracy_against_share, accuracy_dots, class_balance
 from irtjax.plots.scale import precision
@@ -44,20 +45,6 @@ def test_suspects_have_their_label_and_another():
     assert [axis.get_images()[0].get_array().max() for axis in figure.axes] == list(range(10))
     assert {axis.get_title() for axis in figure.axes[:9]} == {"cat\ndog?"}
     assert figure.axes[9].get_title() == "cat"
-
-
-@pytest.mark.parametrize("end", [60, 4000])
-def test_ticks_of_examples_used_are_whole_numbers_that_do_not_run_into_each_other(end):
-    used = np.geomspace(3, end, 8).astype(int) * 1000
-    rows = {"epoch": range(8), "share": 1.0, "examples_used": used, "dev_accuracy": 0.5, "test_accuracy": 0.5}
-    table = pd.concat(pd.DataFrame(rows | {"strategy": name, "seed": 0}) for name in ("baseline", "DDaCLAE"))
-    figure = curricula(table, ["baseline", "DDaCLAE"])
-    figure.canvas.draw()
-    axis = figure.axes[0]
-    assert not any(label.get_text() for label in axis.get_xticklabels(minor=True))
-    low, high = axis.get_xlim()
-    inside = [tick for tick in axis.get_xticks() if low <= tick <= high]
-    assert 2 <= len(inside) <= 9
 
 
 def test_lines_are_means_over_seeds():
@@ -211,6 +198,9 @@ def test_a_forest_shows_the_summary():
     assert examples.get_xlim()[0] < 0.5
     np.testing.assert_allclose(change.get_lines()[2].get_xdata(), [10])
     assert len(forest(summary.drop(columns="reach_ratio")).axes) == 2
+    never = forest(summary.assign(reached=summary.reached.where(summary.strategy != "DDaCLAE", 0))).axes[1]
+    assert [text.get_text() for text in never.texts] == [f"0 of {summary.seeds[0]}"]
+    assert len(never.get_lines()) == len(examples.get_lines()) - 2  # neither an interval nor a mark
     with pytest.raises(InputError, match="the baseline alone"):
         forest(summary[summary.strategy == "baseline"])
 
@@ -228,3 +218,13 @@ def test_precision_without_the_item_that_tells_most():
     figure = precision(full, full, others, "steep", "three items")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == ["scale, 3 items", "short form, 3 items", "without steep, 2 items"]
+
+
+@pytest.mark.parametrize(("high", "expected"), [(50_000, "20,000"), (5_000_000, "")])
+def test_numbers_between_powers_of_ten_are_written_as_those_are(high, expected):
+    axis = Figure().subplots()
+    axis.set(xscale="log", xlim=(9_000, high))
+    numbers_in_full(axis)
+    assert axis.xaxis.get_major_formatter()(10_000) == "10,000"
+    assert axis.xaxis.get_minor_formatter()(20_000) == expected
+    assert axis.xaxis.get_minor_formatter()(30_000) == ""
