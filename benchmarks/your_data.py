@@ -75,15 +75,22 @@ def main() -> None:
     folder = Path(_CROWD.value) / "crowd"
     own = own_tasks.is_own(_TASK.value)
     task = own_tasks.load(Settings(task=_TASK.value), None) if own else tasks.load(_TASK.value)
-    accuracy = pd.read_csv(folder / "members.csv").accuracy_test
+    members = pd.read_csv(folder / "members.csv")
+    accuracy = members.accuracy_test
     low, middle, high = accuracy.quantile([0, 0.5, 1])
+    best = members[
+        (members.subset_size > members.subset_size.max() / 5) & (members.corruption_rate < 0.2)
+    ].accuracy_test
     counts = np.bincount(task.test.labels) / len(task.test.labels)
     print(f"{len(accuracy)} networks, accuracy (test): {low:.3f} to {high:.3f}, median {middle:.3f}", flush=True)
+    print(f"those with over a fifth of the examples and under 20% of wrong labels: {len(best)}, mean {best.mean():.3f}")
     print(f"the commonest class (test): {counts.max():.3f}")
     of_ability, of_difficulty = reliability(folder)
     print(f"reliability: ability {of_ability:.3f}, difficulty (two halves, Spearman) {of_difficulty:.3f}", flush=True)
     labels = np.concatenate([task.split(split).labels for split in HELD_OUT]).astype(int)
     classes = np.concatenate([predictions(folder, split) for split in HELD_OUT], axis=1)
+    suspected = (irtjax.difficulty(classes, labels).table.p_wrong_label > 0.5).mean()
+    print(f"labels as they are: evidence takes {suspected:.0%} of {len(labels):,} for wrong", flush=True)
     rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SCORES}
     for draw in range(_DRAWS.value):
         shown, wrong = with_wrong(labels, _SHARE.value, task.num_classes, draw)
