@@ -133,7 +133,7 @@ class Settings:
     network: str = setting(
         Recipe.network,
         f"one of {', '.join(networks.NETWORKS)}, or package.module:Class of your own; several, separated by commas, "
-        "make a mixed crowd, and filtering and curriculum use the first",
+        "make a mixed crowd; all else that trains uses the first",
     )
     width: int = _training(**_as_in(Recipe, "width"))
     min_width: int = _of_crowd(

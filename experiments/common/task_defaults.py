@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from irtjax.crowd.members import DESIGNS, CrowdDesign, default_design
 from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
@@ -45,6 +47,8 @@ def _published(**changes: tuple[float, float]) -> dict[str, PublishedChange]:
 _FEWER_SEEDS = {"filtering_seeds": 3, "curriculum_seeds": 3, "curriculum_patience": 3}
 USUAL_WORDS = 20  # of an example of text; where there are more, networks are slower, and there are fewer of them
 FEWEST_MODELS = 24
+SMALL_SETS_SEEDS = 3  # of two, an interval says nothing
+SMALL_SETS_PATIENCE = 10  # epochs: a curriculum begins with few examples, of which a network learns little in an epoch
 # The slower the networks of a task, the fewer there are.
 TASK_DEFAULTS = {
     "digits": TaskDefaults(),
@@ -116,10 +120,15 @@ def defaults_by_size(task: Task) -> dict[str, Any]:
     recipe = default_recipe(task)
     own = _library_settings(recipe, default_design(task))
     if not isinstance(task.format, TextFormat):
-        like, shorter = {"lenet": "cifar10"}.get(recipe.network, "digits"), 1.0
+        usual = "mnist" if max(np.shape(task.train.inputs)[1:3]) > 1 else "digits"
+        like, shorter = "cifar10" if recipe.network == "lenet" else usual, 1.0
     else:
         like, shorter = "sst2" if task.format.sentences == 1 else "snli", USUAL_WORDS / lengths(task.train).mean()
     found = {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[like].settings)
+    if recipe.max_epochs > RECIPES[like].max_epochs:  # epochs are short: networks need more of them, and can have them
+        found["curriculum_patience"] = SMALL_SETS_PATIENCE
+        seeds = {name: number for name, number in found.items() if name in ("filtering_seeds", "curriculum_seeds")}
+        found |= {name: max(SMALL_SETS_SEEDS, number) for name, number in seeds.items()}
     if shorter < 1:
         found["num_models"] = max(FEWEST_MODELS, round(found["num_models"] * shorter))
     return found

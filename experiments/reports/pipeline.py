@@ -11,7 +11,7 @@ import pandas as pd
 from experiments.common.settings import Settings
 from experiments.reports import curriculum, document, filtering
 from experiments.stages.difficulty import load_items
-from irtjax.plots.difficulty import contact_sheet, densities
+from irtjax.plots.difficulty import contact_sheet, densities, suspect_sheet
 from irtjax.plots.style import save_figure
 from irtjax.selection.filtering import centre_of
 from irtjax.svi.model import PRIORS
@@ -19,6 +19,7 @@ from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS
 
 NUM_TEXTS = 10
+NUM_IMAGES = 24
 
 
 def write(settings: Settings, task: Task, directory: Path) -> None:
@@ -31,7 +32,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
         "sizes": {name: len(task.split(name).labels) for name in SPLITS},
         "quartiles": members.accuracy_test.quantile([0, 0.25, 0.5, 0.75, 1]).tolist(),
         **_difficulty(settings, task, directory),
-        "suspects": _suspects(directory),
+        "suspects": _suspects(task, directory),
         "detection": _mislabelled(directory) if settings.mislabelled > 0 else None,
         **filtering.compared(directory, centre_of(items.difficulty.to_numpy(), settings.centre)),
         **curriculum.compared(settings, directory),
@@ -82,10 +83,17 @@ def _extreme_texts(settings: Settings, task: Task, directory: Path) -> dict[str,
     return {"easiest": table.head(NUM_TEXTS), "hardest": table.tail(NUM_TEXTS)[::-1]}
 
 
-def _suspects(directory: Path) -> pd.DataFrame:
-    """The examples whose labels look wrong most; without texts they have their ids alone."""
+def _suspects(task: Task, directory: Path) -> pd.DataFrame:
+    """The examples whose labels look wrong most; draws them where they are images."""
     names = dict.fromkeys(("item_id", "label", "instead", "text"), str)
     table = pd.read_csv(directory / "suspects" / "suspects.csv", dtype=names, na_filter=False)
+    if task.train.texts is None:
+        ids = np.concatenate([task.split(name).ids for name in SPLITS])
+        images = np.concatenate([task.split(name).inputs for name in SPLITS])
+        first = table.head(NUM_IMAGES)
+        title = f"{task.name}: the most doubtful labels, and what the crowd says instead"
+        figure = suspect_sheet(images[pd.Index(ids).get_indexer(first.item_id)], first.label, first.instead, title)
+        save_figure(figure, directory / "suspects.png")
     first = table.head(NUM_TEXTS)
     first.attrs["mean_probability"] = table.label_probability.mean()
     return first
@@ -97,8 +105,8 @@ def _mislabelled(directory: Path) -> dict[str, Any]:
     table = pd.read_csv(folder / "mislabelled.csv")
     by_label = {
         name: table.difficulty[table.flipped == flipped].to_numpy()
-        for flipped, name in enumerate(("right label", "flipped label"))
+        for flipped, name in enumerate(("label as it was", "flipped label"))
     }
-    title = "Difficulty of training items with right and with flipped labels"
+    title = "Difficulty of training items whose labels were flipped, and of the others"
     save_figure(densities(by_label, title, "difficulty (logits)"), directory / "mislabelled.png")
     return json.loads((folder / "detection.json").read_text())

@@ -39,9 +39,10 @@ class Difficulty:
             that the difficulty comes from the prior; `share_right` of the `num_models` that
             predict it; `label_probability`, given the classes that all models predict, and the likeliest other class
             `instead`, see `irtjax.auditing.confusion`; `evidence` that the label is wrong (the logarithm of the Bayes
-            factor, in nats) and `p_wrong_label`, see `irtjax.auditing.wrong_keys` (of more than 50 classes by
-            right and wrong alone). Of logits and probabilities `mean_confidence` and `variability`, of checkpoints in
-            order `forgetting_events`, see `irtjax.auditing.training_dynamics`.
+            factor, in nats) and `p_wrong_label`, see `irtjax.auditing.wrong_keys` (of more than 50 classes by right and
+            wrong alone), which take models as independent: far too sure of networks, which err alike. Of logits and
+            probabilities `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
+            `irtjax.auditing.training_dynamics`.
         fit: of the item response model.
     """
 

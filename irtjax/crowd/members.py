@@ -16,7 +16,7 @@ from irtjax.storage.sources import LONGEST, shown
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 from irtjax.training.loop import Plan
-from irtjax.training.recipe import Recipe
+from irtjax.training.recipe import Recipe, for_convolutions
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 MOST_EXAMPLES = 10**9
@@ -63,13 +63,15 @@ def default_design(task: Task) -> CrowdDesign:
     """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes.
 
     The smallest subset of N examples of C classes is a twentieth, from 2 to 50, or two examples of each class where
-    that is more, but no more than a quarter.
+    that is more, but no more than a quarter. Images for convolutions are harder: of few of them, or with most labels
+    wrong, networks learn nothing, and their answers are guesses. There it is a twentieth up to 200, and at most half of
+    the labels are wrong.
     """
     if task.name in DESIGNS and len(task.train.labels) >= DESIGNS[task.name].min_subset:
         return DESIGNS[task.name]
-    number, classes = len(task.train.labels), task.num_classes
-    smallest = max(2, min(50, number // 20), min(2 * classes, number // 4))
-    return CrowdDesign(min_subset=min(smallest, number), max_corruption=min(0.8, 1 - 1 / classes))
+    number, classes, hard = len(task.train.labels), task.num_classes, for_convolutions(task)
+    smallest = max(2, min(200 if hard else 50, number // 20), min(2 * classes, number // 4))
+    return CrowdDesign(min(smallest, number), min(0.5 if hard else 0.8, 1 - 1 / classes))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

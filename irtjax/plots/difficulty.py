@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import gaussian_kde, spearmanr
 
-from irtjax.plots.style import COLOURS, line_styles, literal, plain
+from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
 
 MOST_ALL_PAIRS = 4  # columns of which each two have a panel
 MOST_POINTS = 2000
 MOST_PICTURED = 20  # classes of which images are shown
+LONGEST_CLASS = 15  # characters of the name of a class above a small image
 FEWEST_OUTLINED = 10
 OUTERMOST = 0.01
 
@@ -100,6 +101,30 @@ def contact_sheet(
     axes[0, 0].set_ylabel("easiest")
     axes[1, 0].set_ylabel("hardest")
     figure.suptitle(title, y=1.02)
+    return figure
+
+
+def suspect_sheet(images: np.ndarray, labels: Sequence[str], instead: Sequence[str], title: str) -> Figure:
+    """Images whose labels are doubted, the most doubtful first, with the label and what the image may be instead.
+
+    Args:
+        images: (N, H, W, channels), shown as in `contact_sheet`.
+        labels: their labels, at least N.
+        instead: other classes, at least N.
+        title: of the figure.
+    """
+    columns = min(8, len(images))
+    rows = -(-len(images) // columns)
+    figure = Figure(figsize=(max(1.35 * columns, 5), 1.75 * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.ravel()[len(images) :]:
+        axis.remove()
+    for axis, image, label, other in zip(axes.ravel(), images, labels, instead, strict=False):
+        axis.imshow(*_shown(image))
+        axis.set(xticks=[], yticks=[])
+        names = [short(label, LONGEST_CLASS), *([f"{short(other, LONGEST_CLASS)}?"] if other else [])]
+        axis.set_title("\n".join(names), fontsize=9)
+    figure.suptitle(literal(title))
     return figure
 
 

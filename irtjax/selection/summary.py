@@ -100,12 +100,15 @@ class Saving(NamedTuple):
         asked: examples that it answers for estimates of its ability.
         examples: saved in all, where an answer costs `ANSWER_COST` examples; below 0 for a loss.
         certain: whether the 95% interval of `examples_ratio` leaves 1 out.
+        worse: percentage points by which its test accuracy is below the baseline's where the 95% interval of the change
+            leaves 0 out, so that nothing is saved; else 0.
     """
 
     fewer: float
     asked: float
     examples: float
     certain: bool
+    worse: float
 
 
 def net_saving(summary: pd.DataFrame, strategy: str) -> Saving:
@@ -119,7 +122,9 @@ def net_saving(summary: pd.DataFrame, strategy: str) -> Saving:
     own, baseline = rows.loc[strategy], rows.loc[BASELINE]
     fewer = baseline.examples_used - own.examples_used
     certain = bool(own.examples_ratio_low > 1 or own.examples_ratio_high < 1)
-    return Saving(fewer, own.items_asked, fewer - ANSWER_COST * own.items_asked, certain)
+    change, half = own.accuracy_change_points, own.accuracy_change_points_ci
+    worse = float(-change) if change + half < 0 else 0.0  # of one seed there is no interval
+    return Saving(fewer, own.items_asked, fewer - ANSWER_COST * own.items_asked, certain, worse)
 
 
 def _along(table: pd.DataFrame) -> pd.DataFrame:

@@ -103,6 +103,15 @@ class Task:
     format: ImageFormat | TextFormat
     extra: Split | None = None
 
+    def __repr__(self) -> str:
+        """One line: what there is, without the examples."""
+        sizes = ", ".join(f"{len(self.split(name).labels):,} {name}" for name in self.splits)
+        if isinstance(self.format, TextFormat):
+            what = f"texts of {self.format.num_words:,} words"
+        else:
+            what = "inputs of " + " × ".join(map(str, np.shape(self.train.inputs)[1:]))
+        return f"Task({self.name!r}: {sizes}; {self.num_classes:,} classes; {what})"
+
     def __post_init__(self) -> None:
         """Refuses what does not hold together.
 

@@ -96,6 +96,14 @@ NETWORK_RECIPES: dict[str, dict[str, Any]] = {
 SMALL_IMAGES = 28 * 28  # values of an image that an MLP reads; larger ones, and those in colour, are for convolutions
 
 
+def for_convolutions(task: Task) -> bool:
+    """Whether the examples are images in colour, or larger ones, which networks with convolutions read best."""
+    if isinstance(task.format, TextFormat):
+        return False
+    height, width, channels = np.shape(task.train.inputs)[1:]
+    return height * width > 1 and (channels > 1 or height * width > SMALL_IMAGES)
+
+
 def _by_size(task: Task) -> Recipe:
     """A recipe for a task that none has been tried on, by the kind and the number of its examples.
 
@@ -105,11 +113,10 @@ def _by_size(task: Task) -> Recipe:
     if isinstance(task.format, TextFormat):
         usual, wider = _TEXT, 1
     else:
-        height, width, channels = np.shape(task.train.inputs)[1:]
-        if height * width == 1:
+        if np.shape(task.train.inputs)[1:3] == (1, 1):
             usual = dataclasses.replace(RECIPES["digits"], steps_per_epoch=200)
         else:
-            usual = RECIPES["cifar10" if channels > 1 or height * width > SMALL_IMAGES else "mnist"]
+            usual = RECIPES["cifar10" if for_convolutions(task) else "mnist"]
         wider = 1 if task.num_classes <= 20 else 2 if task.num_classes <= 100 else 4
     assert usual.steps_per_epoch is not None
     steps = min(usual.steps_per_epoch, max(10, len(task.train.labels) // usual.batch_size))

@@ -255,6 +255,10 @@ def test_the_usual_designs_fit_their_tasks():
     assert design(40, 2) == CrowdDesign(min_subset=4, max_corruption=0.5)  # two of each class
     assert design(2000, 4) == CrowdDesign(min_subset=50, max_corruption=0.75)
     assert design(2000, 100) == CrowdDesign(min_subset=200, max_corruption=0.8)
+    pictures = tasks.from_arrays(np.arange(1000 * 48).reshape(1000, 4, 4, 3) % 256, np.arange(1000) % 5)
+    assert default_design(pictures) == CrowdDesign(
+        min_subset=35, max_corruption=0.5
+    )  # a twentieth of those in training
 
 
 def test_examples_in_every_subset():

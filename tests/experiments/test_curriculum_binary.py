@@ -101,17 +101,19 @@ def test_the_report_tells_what_the_crowd_cost(finished):
 
 
 @pytest.mark.parametrize(
-    ("spread", "asked", "told"),
+    ("spread", "asked", "change", "told"),
     [
-        (1.05, 150, "a saving of 50 examples per training. The crowd of 7 networks was trained on 1,000 examples"),
-        (1.05, 150, "took 2.0 minutes: 20 trainings of such a network save as much"),
-        (1.2, 150, "it is not certain that any number of trainings saves as much"),
-        (np.nan, 150, "a difference that may be chance"),
-        (1.05, 360, "Together this is a loss of 20 examples per training"),
-        (1.05, 360, "took 2.0 minutes: no number of trainings saves as much"),
+        (1.05, 150, -1, "a saving of 50 examples per training. The crowd of 7 networks was trained on 1,000 examples"),
+        (1.05, 150, -1, "took 2.0 minutes: 20 trainings of such a network save as much"),
+        (1.2, 150, -1, "it is not certain that any number of trainings saves as much"),
+        (np.nan, 150, -1, "a difference that may be chance"),
+        (1.05, 360, -1, "Together this is a loss of 20 examples per training"),
+        (1.05, 360, -1, "took 2.0 minutes: no number of trainings saves as much"),
+        (1.05, 150, -24, "**That is no saving:** its test accuracy is 24.0 points below the baseline's"),
+        (1.05, 150, -24, "took 2.0 minutes: no number of trainings pays for that"),
     ],
 )
-def test_what_pays_for_the_crowd(tmp_path, spread, asked, told):
+def test_what_pays_for_the_crowd(tmp_path, spread, asked, change, told):
     (tmp_path / "curriculum").mkdir()
     ratios = {
         "examples_ratio": [1, 0.9],
@@ -119,6 +121,7 @@ def test_what_pays_for_the_crowd(tmp_path, spread, asked, told):
         "examples_ratio_high": [1, 0.9 * spread],
     }
     columns = {"examples_used": [1000, 900], "items_asked": [0, asked]} | ratios
+    columns |= {"accuracy_change_points": [0, change], "accuracy_change_points_ci": [0, 5]}
     table = pd.DataFrame({"strategy": ["baseline", "DDaCLAE"], **columns})
     table.to_csv(tmp_path / "curriculum" / "summary.csv")
     text, _ = render("_cost", report.costs(tmp_path, CrowdCost(7, 1000, 120.0)))

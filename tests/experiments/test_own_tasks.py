@@ -11,7 +11,7 @@ from PIL import Image
 from experiments.common import own_tasks
 from experiments.common.settings import Settings
 from experiments.common.task_defaults import defaults_by_size
-from irtjax import InputError
+from irtjax import InputError, tasks
 
 CROWD = "experiments.crowd"
 
@@ -44,7 +44,12 @@ def test_defaults_go_by_the_data(table, tmp_path):
         Image.fromarray(np.full((9, 9, 3), at, np.uint8)).save(folder / "ab"[at % 2] / f"{at}.png")
     pictures = own_tasks.load(Settings(task=f"images:{folder}", image_size=6), None)
     assert pictures.train.inputs.shape[1:] == (6, 6, 3)
-    assert defaults_by_size(pictures)["network"] == "lenet"
+    found = defaults_by_size(pictures)
+    assert (found["network"], found["num_models"]) == ("lenet", 64)
+    # with 3 epochs of patience DDaCLAE stops before it has selected enough to learn from
+    assert (found["curriculum_patience"], found["curriculum_seeds"], found["filtering_seeds"]) == (10, 3, 3)
+    grey = tasks.from_arrays(np.arange(9 * 9 * 40).reshape(-1, 9, 9) % 256, np.arange(40) % 2)
+    assert defaults_by_size(grey)["num_models"] == 256  # as mnist
     texts = pd.DataFrame({"text": [f"text {at}" for at in range(40)], "label": ["a", "b"] * 20})
     texts.to_csv(tmp_path / "texts.csv", index=False)
     task = own_tasks.load(Settings(task=str(tmp_path / "texts.csv"), min_count=1, seed=3), None)

@@ -29,7 +29,7 @@ SMALL = [
     "--curriculum_seeds=2",
     "--curriculum_length=2",
 ]
-PICTURES = {"densities.png", "contact_sheet.png", "mislabelled.png", "filtering.png", "curriculum.png"}
+PICTURES = {"densities.png", "contact_sheet.png", "suspects.png", "mislabelled.png", "filtering.png", "curriculum.png"}
 
 
 def from_defaults(task):
@@ -110,7 +110,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_csv_files(finished, tmp_pat
     again = run(*SMALL, f"--output_dir={directory}")
     assert again.returncode == 0, again.stderr
     assert "1/6 crowd: reused" in again.stdout
-    assert "2/5 difficulty: reused" not in again.stdout
+    assert "2/6 difficulty: reused" not in again.stdout
     assert not list(directory.glob(".partial-*"))
     # two processes, one seed: the same files byte for byte
     assert csv_files(directory) == csv_files(complete)
@@ -160,7 +160,7 @@ def test_a_finished_run_is_reused_but_not_with_other_settings(finished):
     directory, _ = finished
     again = run(*SMALL, f"--output_dir={directory}")
     assert again.returncode == 0
-    assert again.stdout.count("reused from") == 5
+    assert again.stdout.count("reused from") == 6
     other = run(*SMALL, "--seed=1", f"--output_dir={directory}")
     assert_one_line(other, "holds a run with --seed=0 (now 1)")
 

@@ -41,6 +41,17 @@ def with_extra():
 
 
 @pytest.mark.slow
+def test_a_network_of_ones_own(predictions, tmp_path):
+    network = "--network=tests.networks.example_networks:Perceptron"
+    flags = [*SMALL, network, "--methods=B1,I-CCE", f"--predictions={predictions}", f"--output_dir={tmp_path / 'run'}"]
+    result = run(*flags, module=MODULE)
+    assert result.returncode == 0, result.stderr
+    report = (tmp_path / "run" / "report.md").read_text()
+    assert "Test accuracy of `tests.networks.example_networks:Perceptron` at the best validation epoch" in report
+    assert pd.read_csv(tmp_path / "run" / "soft_labels" / "methods.csv").test_accuracy.min() > 0.3
+
+
+@pytest.mark.slow
 def test_a_run_leaves_the_promised_files(predictions, tmp_path):
     directory = tmp_path / "run"
     methods = "--methods=B1,B0,I-CCE,S-CCE"

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from irtjax import InputError
 from irtjax.kernels.models import ItemParameters
 from irtjax.plots.curricula import curricula, forest, numbers_in_full
-from irtjax.plots.difficulty import class_densities, contact_sheet, densities
+from irtjax.plots.difficulty import class_densities, contact_sheet, densities, suspect_sheet
 from irtjax.plots.filtering import accuracy_against_share, accuracy_dots, class_balance
 from irtjax.plots.scale import precision
 from irtjax.plots.strategies import LOOKS, looks
@@ -37,6 +37,14 @@ def test_contact_sheet_shows_the_extremes_of_each_class():
     shown = [axis.get_images()[0].get_array().max() for axis in figure.axes]
     assert shown == [1, 4, 2, 3]  # easiest of 0 and 1, then hardest of 0 and 1
     assert [axis.get_xlabel() for axis in figure.axes] == ["-1.00", "-0.50", "2.00", "0.50"]
+
+
+def test_suspects_have_their_label_and_another():
+    images = np.arange(10)[:, None, None, None] * np.ones((1, 4, 4, 1))
+    figure = suspect_sheet(images, ["cat"] * 10, ["dog"] * 9 + [""], "title")
+    assert [axis.get_images()[0].get_array().max() for axis in figure.axes] == list(range(10))
+    assert {axis.get_title() for axis in figure.axes[:9]} == {"cat\ndog?"}
+    assert figure.axes[9].get_title() == "cat"
 
 
 def test_lines_are_means_over_seeds():

@@ -1,4 +1,4 @@
-"""The code of docs/guide/your_loop.md, as it is printed there. What needs PyTorch or Grain is skipped without it."""
+"""The code of docs/guide/your_loop.md, as printed there. What needs PyTorch, Grain or TensorFlow is skipped without."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ EPOCHS = 6
 
 
 def run(block, names):
-    (code,) = [text for text in BLOCKS if re.search(rf"^import {block}$|^from {block}", text, re.MULTILINE)]
+    (code,) = [text for text in BLOCKS if re.search(rf"^import {block}( as \w+)?$|^from {block}", text, re.MULTILINE)]
     exec(compile(code, str(PAGE), "exec"), names)
     return names
 
@@ -71,6 +71,17 @@ def test_grain(names):
     order = np.reshape(list(names["Sampler"](curriculum)), (-1, 32))
     np.testing.assert_array_equal(np.stack([labels for _, labels in found]), names["y"][order])
     np.testing.assert_array_equal(found[0][0], names["x"][order[0]])
+
+
+def test_tensorflow(names):
+    pytest.importorskip("tensorflow")
+    run("tensorflow", names)
+    curriculum = names["curriculum"]
+    curriculum.indices(0, np.arange(len(names["y"])) % 2)
+    found = list(names["tensorflow_batches"](curriculum, names["x"], names["y"]).as_numpy_iterator())
+    order = np.reshape(list(names["Sampler"](curriculum)), (-1, 32))
+    np.testing.assert_array_equal(np.stack([inputs for inputs, _ in found]), names["x"][order])
+    np.testing.assert_array_equal(np.stack([labels for _, labels in found]), names["y"][order])
 
 
 class Trainer:

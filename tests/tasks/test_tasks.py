@@ -25,6 +25,14 @@ def test_digits_splits_cover_the_data_once_and_ids_lead_back_to_it():
         assert set(split.labels) == set(range(task.num_classes))
 
 
+def test_a_task_is_shown_in_a_line():
+    assert repr(tasks.load("digits")) == (
+        "Task('digits': 1,197 train, 300 validation, 300 test; 10 classes; inputs of 8 × 8 × 1)"
+    )
+    words = tasks.from_arrays([f"text {at}" for at in range(40)], np.arange(40) % 2, name="notes", min_count=1)
+    assert repr(words).startswith("Task('notes': 28 train, 6 validation, 6 test; 2 classes; texts of ")
+
+
 def test_loading_twice_gives_the_same_task():
     one, two = tasks.load("digits"), tasks.load("digits")
     np.testing.assert_array_equal(one.test.ids, two.test.ids)
