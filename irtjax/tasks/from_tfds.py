@@ -12,6 +12,8 @@ from irtjax.storage.sources import naming, one_line
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import IDS, SPLIT_NAMES, Columns, Names, choose_columns
+from irtjax.tasks.image_files import LARGEST, Size, decode_once
+from irtjax.tasks.inputs import Pictures
 from irtjax.tasks.labels import ClassNames
 from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.task import SPLITS, Task
@@ -34,6 +36,7 @@ def from_tfds(
     seed: int = 0,
     validation_share: float = SHARE,
     test_share: float = SHARE,
+    size: Size = None,
     flips: bool = False,
     on_note: Note | None = None,
     on_progress: Callable[[str, int, int], None] = lambda *_: None,
@@ -61,6 +64,7 @@ def from_tfds(
         seed: see `from_arrays`, as the arguments below.
         validation_share: see there.
         test_share: see there.
+        size: see `from_images`.
         flips: see there.
         on_note: see there.
         on_progress: called with a description, the number of records read and that of all.
@@ -75,13 +79,19 @@ def from_tfds(
     kinds = {feature: _kind(spec) for feature, spec in specs.items()}
     with naming(source.folder):
         columns = choose_columns(kinds, text=text, features=features, image=image, label=label)
-    for feature in columns.inputs if columns.kind == "image" else ():
-        _require_one_size(specs[feature], source.folder)
     choices = Choices(title, class_names, seed, validation_share, test_share, flips, on_note, options)
     names = _split_names(source, split or {})
+    pictures = {}
+    if columns.kind == "image" and (size is not None or not _are_small(specs[columns.inputs[0]])):
+        encoded = {stored: _encoded(source, stored, columns.inputs[0]) for stored in names.values()}
+        key = source.dataset, str(source.folder.resolve()), records.signature(source), columns.inputs, list(encoded)
+        with naming(title):
+            decoded = decode_once(f"images-{title}", key, encoded, size, choices.note, on_progress)
+        pictures = {stored: own.inputs for stored, own in decoded.items()}
     given = {}
     for own, stored in names.items():
-        found = _given(source, stored, columns, f"{title}_{stored}", choices.note, on_progress)
+        ids_begin = f"{title}_{stored}"
+        found = _given(source, stored, columns, pictures.get(stored), ids_begin, choices.note, on_progress)
         if found is None and own == "train":
             raise InputError(f"{title}: no record of {stored} has a label")
         if found is not None:
@@ -111,14 +121,19 @@ def _given(
     source: prepared.Prepared,
     stored: str,
     columns: Columns,
+    pictures: Pictures | None,
     ids_begin: str,
     note: Note,
     on_progress: records.Progress,
 ) -> Given | None:
-    """The records of a split that have a label; None if there are none."""
+    """The records of a split that have a label, with its images if they are known; None if there are none."""
     place = f"{source.folder}: {stored}"
     wanted = {**dict.fromkeys((*columns.inputs, columns.label), True), **({columns.id: False} if columns.id else {})}
+    if pictures is not None:
+        wanted = {name: needed for name, needed in wanted.items() if name not in columns.inputs}
     found = records.read("tfds", source, stored, wanted, on_progress)
+    if pictures is not None:
+        found = {**found, columns.inputs[0]: pictures.images}
     numbers: Any = np.arange(len(found[columns.label]))
     if columns.id in IDS and columns.id in found and len(np.unique(found[columns.id])) == len(numbers):
         found = records.order_by(found, columns.id, place)
@@ -173,10 +188,13 @@ def _kind(spec: Mapping[str, Any]) -> str:
     return "number" if tensor and scalar else "other"
 
 
-def _require_one_size(spec: Mapping[str, Any], folder: Path) -> None:
+def _are_small(spec: Mapping[str, Any]) -> bool:
+    """Whether all images are of one size, which networks can read."""
     sides = ((spec.get("image") or {}).get("shape") or {}).get("dimensions") or []
-    if len(sides) != 3 or any(not str(side).isdigit() for side in sides):
-        raise InputError(
-            f"{folder}: images of several sizes: write them to a folder of PNG files, and read it with "
-            "from_images(folder, size=…)"
-        )
+    return len(sides) == 3 and all(str(side).isdigit() and 0 < int(side) <= LARGEST for side in sides)
+
+
+def _encoded(source: prepared.Prepared, stored: str, feature: str) -> Given:
+    """The images of a split, not decoded yet."""
+    place = f"{source.folder}: {stored}"
+    return Given(records.Encoded(source, stored, feature), None, None, lambda at: f"{place}, record {at} of its files")
