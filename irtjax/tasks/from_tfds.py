@@ -90,8 +90,7 @@ def from_tfds(
         pictures = {stored: own.inputs for stored, own in decoded.items()}
     given = {}
     for own, stored in names.items():
-        ids_begin = f"{title}_{stored}"
-        found = _given(source, stored, columns, pictures.get(stored), ids_begin, choices.note, on_progress)
+        found = _given(source, stored, columns, pictures.get(stored), choices, on_progress)
         if found is None and own == "train":
             raise InputError(f"{title}: no record of {stored} has a label")
         if found is not None:
@@ -122,8 +121,7 @@ def _given(
     stored: str,
     columns: Columns,
     pictures: Pictures | None,
-    ids_begin: str,
-    note: Note,
+    choices: Choices,
     on_progress: records.Progress,
 ) -> Given | None:
     """The records of a split that have a label, with its images if they are known; None if there are none."""
@@ -134,32 +132,25 @@ def _given(
     found = records.read("tfds", source, stored, wanted, on_progress)
     if pictures is not None:
         found = {**found, columns.inputs[0]: pictures.images}
-    numbers: Any = np.arange(len(found[columns.label]))
+    numbers: np.ndarray | list[str] = np.arange(len(found[columns.label]))
     if columns.id in IDS and columns.id in found and len(np.unique(found[columns.id])) == len(numbers):
         found = records.order_by(found, columns.id, place)
         numbers = found[columns.id]
-    ids = np.array([_named(one, ids_begin, stored) for one in numbers])
+    ids = records.ids_of(numbers, choices.name, stored)
     labels = found[columns.label]
     rows = np.arange(len(labels))
     if not isinstance(labels, list):
         rows = np.flatnonzero(np.asarray(labels) != WITHHELD)
         if not rows.size:
-            note(f"no record of {stored} has a label: another split is drawn in its place")
+            choices.note(f"no record of {stored} has a label: another split is drawn in its place")
             return None
         if rows.size < len(labels):
-            note(f"{len(labels) - rows.size:,} records of {stored} have no label and are left out")
+            choices.note(f"{len(labels) - rows.size:,} records of {stored} have no label and are left out")
     parts = [_rows(found[name], rows) for name in columns.inputs]
     inputs = tuple(parts) if len(parts) == 2 else parts[0]
     if columns.kind == "number":
         inputs = np.column_stack([np.asarray(part, float) for part in parts])
     return Given(inputs, _rows(labels, rows), ids[rows], lambda at: f"{place}, record {ids[rows[at]]}")
-
-
-def _named(one: Any, begin: str, stored: str) -> str:
-    """The id of a record: of numbers with the split, which ids of text may have themselves."""
-    if isinstance(one, str):
-        return f"{begin.removesuffix(f'_{stored}') if one.startswith(stored) else begin}_{one}"
-    return f"{begin}_{one:05d}"
 
 
 def _rows(column: np.ndarray | list[str], rows: np.ndarray) -> Any:

@@ -71,6 +71,20 @@ def order_by(columns: Columns, feature: str, place: str) -> Columns:
     }
 
 
+def ids_of(numbers: np.ndarray | list[str], begin: str, split: str, digits: int = 5) -> np.ndarray:
+    """(N,) ids of records: a name, the split and a number; or the name and an id of text, which may have the split.
+
+    Args:
+        numbers: of the records, or their ids.
+        begin: the name.
+        split: that of the data set.
+        digits: at least so many.
+    """
+    if not isinstance(numbers, list):
+        return np.array([f"{begin}_{split}_{number:0{digits}d}" for number in numbers.tolist()])
+    return np.array([f"{begin}_{one}" if one.startswith(split) else f"{begin}_{split}_{one}" for one in numbers])
+
+
 def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
     """(N,) int32 labels.
 
