@@ -6,9 +6,11 @@ Plants wrong labels in the 10,000 test images of CIFAR-10: which ones, and the c
 of CIFAR-10H, whose annotators missed an image's label with that probability and chose that class. Networks of one
 hidden layer on random-patch features (Coates and Ng 2011) are trained on these labels, those of the crowd by
 cross-validation, so that each predicts every image without having seen it; and one more on all, whose checkpoints
-predict what it was trained on. Prints, for each share of wrong labels, the AUC of each score and its precision among as
-many as are wrong, and among the first hundred. cleanlab is installed into an environment of its own; it sees the same
-predictions. Expected duration on 2 CPU cores: ten minutes.
+predict what it was trained on. `--seeds` draws, each with other wrong labels, patches, weights and folds. Prints, for
+each share of wrong labels, the AUC of each score and its precision among as many as are wrong, and among the first
+hundred: means over the draws, with 95% intervals by Student's t; and how far each score is from mean confidence, draw
+by draw. cleanlab is installed into an environment of its own; it sees the same predictions. Expected duration on 2 CPU
+cores: one to two minutes for each draw.
 """
 
 import functools
@@ -24,6 +26,7 @@ import numpy as np
 import optax
 import pandas as pd
 from absl import flags
+from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
 import irtjax
@@ -40,7 +43,8 @@ _COUNTS = define_path(
 _SHARES = flags.DEFINE_list("shares", ["0.05", "0.1", "0.2"], "of the labels that are wrong")
 _MODELS = flags.DEFINE_integer("models", 8, "networks of the crowd", lower_bound=2)
 _EPOCHS = flags.DEFINE_integer("epochs", 8, "of each training", lower_bound=2)
-_SEED = flags.DEFINE_integer("seed", 0, "of wrong labels, weights and folds", lower_bound=0)
+_SEED = flags.DEFINE_integer("seed", 0, "the first of the draws of wrong labels, weights and folds", lower_bound=0)
+_SEEDS = flags.DEFINE_integer("seeds", 5, "draws", lower_bound=2)
 _ENVIRONMENT = flags.DEFINE_string("environment", ".label_errors", "folder of cleanlab's virtual environment")
 _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make that environment with")
 
@@ -48,6 +52,7 @@ REQUIREMENT = "cleanlab==2.9.0"
 FOLDS, BATCH, RATE, HIDDEN = 4, 200, 3e-3, 64
 PATCHES, SIDE, REGULARISER = 100, 6, 0.1  # random patches, their side, and what is added to variances that divide
 FIRST = 100
+BESIDE = {"crowd": "crowd: mean confidence (suspects)", "checkpoints": "checkpoints: mean confidence (suspects)"}
 
 
 def features(images: AnyArray, key: jax.Array) -> Float[jax.Array, "N F"]:
@@ -207,6 +212,31 @@ def scores_of(x: jax.Array, labels: Int[np.ndarray, " N"], classes: int, key: ja
     return {name: np.asarray(score, float) for name, score in found.items()}
 
 
+def of_seed(
+    images: AnyArray, labels: Int[np.ndarray, " N"], counts: Int[np.ndarray, "N C"], seed: int
+) -> list[dict[str, Any]]:
+    """The measures of all scores, at each share of wrong labels, of one draw."""
+    key, rows = jax.random.key(seed), []
+    x = features(images, key)
+    for share in map(float, _SHARES.value):
+        rng = np.random.default_rng((seed, round(1000 * share)))
+        shown = plant(labels, counts, share, rng)
+        wrong = shown != labels
+        for name, score in scores_of(x, shown, counts.shape[1], key).items():
+            rows.append({"score": name, "wrong": f"{wrong.mean():.0%}", "seed": seed, **measures(score, wrong, rng)})
+        say(f"seed {seed}, {share:.0%} done")
+    return rows
+
+
+def intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds with the half-widths of their 95% intervals, as text: scores × (measure, share)."""
+    groups = table.groupby(["score", "wrong"], sort=False)
+    half = groups.sem() * student.ppf(0.975, groups.size().iloc[0] - 1)
+    shown = groups.mean().map("{:.3f}".format) + half.map(" ± {:.3f}".format)
+    wide = shown.unstack("wrong").reindex(dict.fromkeys(table["score"]))
+    return wide.reindex(columns=list(dict.fromkeys(table["wrong"])), level="wrong")
+
+
 def main() -> None:
     """Plants, trains, scores, prints."""
     task = tasks.load("cifar10", data_dir=_DATA.value)
@@ -215,20 +245,18 @@ def main() -> None:
     labels, classes = np.asarray(task.test.labels), len(task.classes)
     if counts.shape != (len(labels), classes):
         raise InputError(f"{_COUNTS.value}: counts {counts.shape}, expected {(len(labels), classes)}")
-    key = jax.random.key(_SEED.value)
-    x = features(np.asarray(task.test.inputs), key)
-    say(f"{x.shape[1]:,} features")
     rows = []
-    for share in map(float, _SHARES.value):
-        rng = np.random.default_rng((_SEED.value, round(1000 * share)))
-        shown = plant(labels, counts, share, rng)
-        wrong = shown != labels
-        for name, score in scores_of(x, shown, classes, key).items():
-            rows.append({"score": name, "wrong": f"{wrong.mean():.0%}", **measures(score, wrong, rng)})
-        table = pd.DataFrame(rows).pivot(index="score", columns="wrong")
-        say(f"{share:.0%} done")
-    table = table.reindex(dict.fromkeys(row["score"] for row in rows))
-    print(table.round(3).to_string())
+    for seed in range(_SEED.value, _SEED.value + _SEEDS.value):
+        rows += of_seed(np.asarray(task.test.inputs), labels, counts, seed)
+    table = pd.DataFrame(rows)
+    print(intervals(table.drop(columns="seed")).to_string())
+    values = table.set_index(["score", "wrong", "seed"]).unstack(["wrong", "seed"])
+    values = values.reindex(list(dict.fromkeys(table["score"])))
+    beside = [BESIDE.get(name.split(":")[0], BESIDE["crowd"]) for name in values.index]  # cleanlab sees the crowd
+    apart = values - values.loc[beside].to_numpy()
+    apart = apart.stack(["wrong", "seed"], future_stack=True).reset_index().drop(columns="seed")
+    print("\nApart from mean confidence, draw by draw:")
+    print(intervals(apart[~apart["score"].isin(BESIDE.values())]).to_string())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
+import irtjax
+
 PAGES = [
     path
     for path in (
@@ -85,6 +87,27 @@ def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.relative_to(REPOSITORY)}: {target}"
+
+
+def test_every_page_and_every_public_name_is_listed():
+    listed = set(re.findall(r": ([\w/]+\.md)$", (REPOSITORY / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {path.relative_to(REPOSITORY / "docs").as_posix() for path in (REPOSITORY / "docs").rglob("*.md")}
+    assert {page for page in pages - listed if not page.endswith("index.md")} == set()
+    named = re.findall(r"\[`(\w+)`(?:, `(\w+)`)?\]\[irtjax\.", (REPOSITORY / "docs/reference/index.md").read_text())
+    assert set(irtjax.__all__) <= {name for names in named for name in names}
+
+
+@pytest.mark.slow
+def test_the_code_of_the_front_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    names: dict = {"print": lambda *_: None}
+    for block in re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL):
+        exec(block.replace("runs/", f"{tmp_path}/"), names)
+    assert (tmp_path / "fit" / "wright.png").is_file()
+    curriculum, right = names["curriculum"].table(), names["model"].predict(names["x"]) == names["y"]
+    assert curriculum.share.iloc[0] < 0.1 < curriculum.share.iloc[-1]
+    assert curriculum.ability.iloc[-1] > curriculum.ability.iloc[1] + 2
+    assert right.mean() > 0.9
 
 
 @pytest.mark.slow

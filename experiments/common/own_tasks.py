@@ -101,16 +101,16 @@ def _load(task: str, data_dir: str | None, fields: tuple[tuple[str, Any], ...]) 
     of_table: dict[str, Any] = {"split": given.get("split_column"), "id": given.get("id_column")}
     note = _tell if peers.is_first() else lambda _: None
     common: dict[str, Any] = {"seed": given.get("seed", 0), "on_note": note}
+    size = given.get("image_size")
     with reading_bar() as on_progress:
         if task.startswith(IMAGES):
             _refuse(task, {**columns, **of_table, **options})
-            size = given.get("image_size")
             return tasks.from_images(task.removeprefix(IMAGES), size=size, on_progress=on_progress, **common)
         if task.startswith(TFDS):
-            _refuse(task, {**of_table, "image_size": given.get("image_size")})
+            _refuse(task, of_table)
             name = task.removeprefix(TFDS)
-            return tasks.from_tfds(name, data_dir=data_dir, on_progress=on_progress, **columns, **common, **options)
-    size = given.get("image_size")
+            of_tfds = {**columns, "size": size, **common, **options}
+            return tasks.from_tfds(name, data_dir=data_dir, on_progress=on_progress, **of_tfds)
     return tasks.from_table(task, size=size, **columns, **of_table, **common, **options)
 
 

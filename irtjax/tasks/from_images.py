@@ -4,15 +4,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from irtjax.errors import InputError
-from irtjax.storage.cache import cached
 from irtjax.storage.sources import naming, refuse_address
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import split_of
-from irtjax.tasks.image_files import Size, decode_all
-from irtjax.tasks.inputs import Pictures
+from irtjax.tasks.image_files import Size, decode_once
 from irtjax.tasks.labels import ClassNames
 from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.task import Task
@@ -73,29 +69,12 @@ def from_images(
             ids = [path.relative_to(root).as_posix() for path, _ in own]
             given[split] = Given([path for path, _ in own], [label for _, label in own], ids, _place(own))
         key = [
-            (split, path, path.stat().st_size, path.stat().st_mtime_ns)
+            (split, str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns)
             for split in given
             for path in given[split].inputs
         ]
-        notes: list[str] = []
-        arrays = cached(
-            f"images-{root.resolve().name}",
-            ([(split, str(path.resolve()), *of) for split, path, *of in key], size, SHAPED),
-            lambda: _arrays(decode_all(given, size, notes.append, on_progress)),
-        )
-    for note in notes:
-        choices.note(note)
-    return build(
-        {split: own._replace(inputs=Pictures(np.asarray(arrays[split]), 255.0)) for split, own in given.items()},
-        choices,
-    )
-
-
-SHAPED = 1  # how images are decoded: another number makes those in the cache anew
-
-
-def _arrays(given: dict[str, Given]) -> dict[str, np.ndarray]:
-    return {split: own.inputs.images for split, own in given.items()}
+        given = decode_once(f"images-{root.resolve().name}", key, given, size, choices.note, on_progress)
+    return build(given, choices)
 
 
 def _splits(root: Path) -> dict[str, Path]:

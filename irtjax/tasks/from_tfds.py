@@ -12,6 +12,8 @@ from irtjax.storage.sources import naming, one_line
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import IDS, SPLIT_NAMES, Columns, Names, choose_columns
+from irtjax.tasks.image_files import LARGEST, Size, decode_once
+from irtjax.tasks.inputs import Pictures
 from irtjax.tasks.labels import ClassNames
 from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.task import SPLITS, Task
@@ -34,6 +36,7 @@ def from_tfds(
     seed: int = 0,
     validation_share: float = SHARE,
     test_share: float = SHARE,
+    size: Size = None,
     flips: bool = False,
     on_note: Note | None = None,
     on_progress: Callable[[str, int, int], None] = lambda *_: None,
@@ -61,6 +64,7 @@ def from_tfds(
         seed: see `from_arrays`, as the arguments below.
         validation_share: see there.
         test_share: see there.
+        size: see `from_images`.
         flips: see there.
         on_note: see there.
         on_progress: called with a description, the number of records read and that of all.
@@ -75,13 +79,18 @@ def from_tfds(
     kinds = {feature: _kind(spec) for feature, spec in specs.items()}
     with naming(source.folder):
         columns = choose_columns(kinds, text=text, features=features, image=image, label=label)
-    for feature in columns.inputs if columns.kind == "image" else ():
-        _require_one_size(specs[feature], source.folder)
     choices = Choices(title, class_names, seed, validation_share, test_share, flips, on_note, options)
     names = _split_names(source, split or {})
+    pictures = {}
+    if columns.kind == "image" and (size is not None or not _are_small(specs[columns.inputs[0]])):
+        encoded = {stored: _encoded(source, stored, columns.inputs[0]) for stored in names.values()}
+        key = source.dataset, str(source.folder.resolve()), records.signature(source), columns.inputs, list(encoded)
+        with naming(title):
+            decoded = decode_once(f"images-{title}", key, encoded, size, choices.note, on_progress)
+        pictures = {stored: own.inputs for stored, own in decoded.items()}
     given = {}
     for own, stored in names.items():
-        found = _given(source, stored, columns, f"{title}_{stored}", choices.note, on_progress)
+        found = _given(source, stored, columns, pictures.get(stored), choices, on_progress)
         if found is None and own == "train":
             raise InputError(f"{title}: no record of {stored} has a label")
         if found is not None:
@@ -111,40 +120,37 @@ def _given(
     source: prepared.Prepared,
     stored: str,
     columns: Columns,
-    ids_begin: str,
-    note: Note,
+    pictures: Pictures | None,
+    choices: Choices,
     on_progress: records.Progress,
 ) -> Given | None:
-    """The records of a split that have a label; None if there are none."""
+    """The records of a split that have a label, with its images if they are known; None if there are none."""
     place = f"{source.folder}: {stored}"
     wanted = {**dict.fromkeys((*columns.inputs, columns.label), True), **({columns.id: False} if columns.id else {})}
+    if pictures is not None:
+        wanted = {name: needed for name, needed in wanted.items() if name not in columns.inputs}
     found = records.read("tfds", source, stored, wanted, on_progress)
-    numbers: Any = np.arange(len(found[columns.label]))
+    if pictures is not None:
+        found = {**found, columns.inputs[0]: pictures.images}
+    numbers: np.ndarray | list[str] = np.arange(len(found[columns.label]))
     if columns.id in IDS and columns.id in found and len(np.unique(found[columns.id])) == len(numbers):
         found = records.order_by(found, columns.id, place)
         numbers = found[columns.id]
-    ids = np.array([_named(one, ids_begin, stored) for one in numbers])
+    ids = records.ids_of(numbers, choices.name, stored)
     labels = found[columns.label]
     rows = np.arange(len(labels))
     if not isinstance(labels, list):
         rows = np.flatnonzero(np.asarray(labels) != WITHHELD)
         if not rows.size:
-            note(f"no record of {stored} has a label: another split is drawn in its place")
+            choices.note(f"no record of {stored} has a label: another split is drawn in its place")
             return None
         if rows.size < len(labels):
-            note(f"{len(labels) - rows.size:,} records of {stored} have no label and are left out")
+            choices.note(f"{len(labels) - rows.size:,} records of {stored} have no label and are left out")
     parts = [_rows(found[name], rows) for name in columns.inputs]
     inputs = tuple(parts) if len(parts) == 2 else parts[0]
     if columns.kind == "number":
         inputs = np.column_stack([np.asarray(part, float) for part in parts])
     return Given(inputs, _rows(labels, rows), ids[rows], lambda at: f"{place}, record {ids[rows[at]]}")
-
-
-def _named(one: Any, begin: str, stored: str) -> str:
-    """The id of a record: of numbers with the split, which ids of text may have themselves."""
-    if isinstance(one, str):
-        return f"{begin.removesuffix(f'_{stored}') if one.startswith(stored) else begin}_{one}"
-    return f"{begin}_{one:05d}"
 
 
 def _rows(column: np.ndarray | list[str], rows: np.ndarray) -> Any:
@@ -173,10 +179,13 @@ def _kind(spec: Mapping[str, Any]) -> str:
     return "number" if tensor and scalar else "other"
 
 
-def _require_one_size(spec: Mapping[str, Any], folder: Path) -> None:
+def _are_small(spec: Mapping[str, Any]) -> bool:
+    """Whether all images are of one size, which networks can read."""
     sides = ((spec.get("image") or {}).get("shape") or {}).get("dimensions") or []
-    if len(sides) != 3 or any(not str(side).isdigit() for side in sides):
-        raise InputError(
-            f"{folder}: images of several sizes: write them to a folder of PNG files, and read it with "
-            "from_images(folder, size=…)"
-        )
+    return len(sides) == 3 and all(str(side).isdigit() and 0 < int(side) <= LARGEST for side in sides)
+
+
+def _encoded(source: prepared.Prepared, stored: str, feature: str) -> Given:
+    """The images of a split, not decoded yet."""
+    place = f"{source.folder}: {stored}"
+    return Given(records.Encoded(source, stored, feature), None, None, lambda at: f"{place}, record {at} of its files")

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from irtjax.errors import InputError
+from irtjax.storage.cache import cached
 from irtjax.storage.sources import one_line
 from irtjax.tasks.building import Given, Note
 from irtjax.tasks.inputs import Pictures, Place
@@ -18,6 +19,39 @@ Size = int | tuple[int, int] | None
 GREY = ("1", "L", "LA")
 ORIENTATION = 0x0112  # where EXIF says how the camera was held
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L")
+SHAPED = 1  # how images are decoded: another number makes those in the cache anew
+
+
+def decode_once(
+    name: str,
+    key: object,
+    given: Mapping[str, Given],
+    size: Size,
+    on_note: Note,
+    on_progress: Callable[[str, int, int], None],
+) -> dict[str, Given]:
+    """`decode_all`, with arrays that are kept in the cache.
+
+    Args:
+        name: of the file in the cache, for people.
+        key: what tells these images from others.
+        given: see `decode_all`, as the arguments below.
+        size: see there.
+        on_note: see there; the cache has no news.
+        on_progress: see there.
+
+    Raises:
+        InputError: see there.
+    """
+    notes: list[str] = []
+
+    def arrays() -> dict[str, np.ndarray]:
+        return {split: own.inputs.images for split, own in decode_all(given, size, notes.append, on_progress).items()}
+
+    found = cached(name, (key, size, SHAPED), arrays)
+    for note in notes:
+        on_note(note)
+    return {split: own._replace(inputs=Pictures(np.asarray(found[split]), 255.0)) for split, own in given.items()}
 
 
 def decode_all(

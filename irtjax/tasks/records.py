@@ -1,6 +1,7 @@
 """Records of prepared data sets as columns, read by TensorFlow Datasets without TensorFlow and then cached."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from irtjax.storage.sources import one_line
 from irtjax.tasks.prepared import FORMAT, Prepared
 
 BLOCK = 8192  # records read at once: large enough for speed, small enough for a moving progress bar
+ENCODED_BLOCK = 256  # of images that are not decoded, which may be large
 Progress = Callable[[str, int, int], None]
 Columns = dict[str, np.ndarray | list[str]]
 
@@ -40,11 +42,10 @@ def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_
         source.folder.name,
         split,
         str(source.folder.resolve()),
-        _signature(source),
+        signature(source),
         sorted(features),
     )
-    name = f"{source.dataset.replace('/', '-')}-{source.folder.name}-{split}"
-    packed = cached(name, key, lambda: _pack(_read(source, split, list(features), on_progress)))
+    packed = cached(cache_name(source, split), key, lambda: _pack(_read(source, split, list(features), on_progress)))
     columns = _unpack(packed)
     for feature, needed in features.items():
         if needed and feature not in columns:
@@ -68,6 +69,20 @@ def order_by(columns: Columns, feature: str, place: str) -> Columns:
         name: [column[at] for at in order] if isinstance(column, list) else column[order]
         for name, column in columns.items()
     }
+
+
+def ids_of(numbers: np.ndarray | list[str], begin: str, split: str, digits: int = 5) -> np.ndarray:
+    """(N,) ids of records: a name, the split and a number; or the name and an id of text, which may have the split.
+
+    Args:
+        numbers: of the records, or their ids.
+        begin: the name.
+        split: that of the data set.
+        digits: at least so many.
+    """
+    if not isinstance(numbers, list):
+        return np.array([f"{begin}_{split}_{number:0{digits}d}" for number in numbers.tolist()])
+    return np.array([f"{begin}_{one}" if one.startswith(split) else f"{begin}_{split}_{one}" for one in numbers])
 
 
 def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:
@@ -122,34 +137,80 @@ def images_of(columns: Columns, shape: tuple[int, ...], place: str) -> np.ndarra
     return images
 
 
-def _signature(source: Prepared) -> list[tuple[str, int, int]]:
+def cache_name(source: Prepared, split: str) -> str:
+    """How files of the cache begin."""
+    return f"{source.dataset.replace('/', '-')}-{source.folder.name}-{split}"
+
+
+def signature(source: Prepared) -> list[tuple[str, int, int]]:
     """Names, sizes and times of change of the files: they differ once a data set has been prepared again."""
     paths = sorted(path for path in source.folder.iterdir() if path.is_file())
     return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
 
 
-def _read(source: Prepared, split: str, features: list[str], on_progress: Progress) -> Columns:
-    import tensorflow_datasets as tfds  # takes a second to import, which the cache saves
-    from array_record.python.array_record_module import ArrayRecordReader
+class Encoded:
+    """The images of a split as the bytes of their files, read anew each time: they need not fit into memory."""
 
+    def __init__(self, source: Prepared, split: str, feature: str):
+        self.source, self.split, self.feature = source, split, feature
+
+    def __len__(self) -> int:
+        return self.source.splits[self.split]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in _blocks(self.source, self.split, (), ENCODED_BLOCK):
+            yield from (record[self.feature] for record in block)
+
+
+def _read(source: Prepared, split: str, features: list[str], on_progress: Progress) -> Columns:
     blocks: list[Columns] = []
-    try:
-        builder = tfds.builder_from_directory(source.folder, file_format=FORMAT)
-        records = builder.as_data_source(split=split)
-        stored = sum(ArrayRecordReader(str(file)).num_records() for file in builder.info.splits[split].filepaths)
-        if stored != len(records):
-            raise ValueError(f"its files hold {stored} records, and its description says {len(records)}")
-        for start in range(0, len(records), BLOCK):
-            # a batched read: record by record it takes five times as long
-            block = records.__getitems__(range(start, min(start + BLOCK, len(records))))
+    done = 0
+    with _naming(source, split):
+        for block in _blocks(source, split, features, BLOCK):
             blocks.append({name: _column([record[name] for record in block]) for name in features if name in block[0]})
-            on_progress(f"{source.dataset} {split}", start + len(block), len(records))
-    except Exception as error:  # whatever TFDS, its decoders or the file format raise on damaged files
-        reason = one_line(error)
-        raise InputError(f"{source.folder}: {split} cannot be read ({reason}); prepare the data set again") from error
+            done += len(block)
+            on_progress(f"{source.dataset} {split}", done, source.splits[split])
     if not blocks:
         raise InputError(f"{source.folder}: {split} has no records; prepare the data set again")
     return {name: _join([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _blocks(source: Prepared, split: str, decoded: Collection[str], size: int) -> Iterator[list[dict[str, Any]]]:
+    """All records, some at a time; images that are not to be decoded are the bytes of their files.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    import tensorflow_datasets as tfds  # takes a second to import, which the cache saves
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    with _naming(source, split):
+        builder = tfds.builder_from_directory(source.folder, file_format=FORMAT)
+        features = dict(builder.info.features or {})
+        left = {
+            name: tfds.decode.SkipDecoding()
+            for name, feature in features.items()
+            if isinstance(feature, tfds.features.Image) and name not in decoded
+        }
+        records = builder.as_data_source(split=split, decoders=left or None)
+        stored = sum(ArrayRecordReader(str(file)).num_records() for file in builder.info.splits[split].filepaths)
+        if stored != len(records):
+            raise ValueError(f"its files hold {stored} records, and its description says {len(records)}")
+        for start in range(0, len(records), size):
+            # a batched read: record by record it takes five times as long
+            yield records.__getitems__(range(start, min(start + size, len(records))))
+
+
+@contextlib.contextmanager
+def _naming(source: Prepared, split: str) -> Iterator[None]:
+    """One line of whatever TFDS, its decoders or the file format raise on damaged files."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = one_line(error)
+        raise InputError(f"{source.folder}: {split} cannot be read ({reason}); prepare the data set again") from error
 
 
 def _column(values: list[Any]) -> np.ndarray | list[str]:

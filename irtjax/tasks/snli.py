@@ -34,4 +34,4 @@ def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Exampl
         raise InputError(f"snli: {source.folder}: no pair of {split} has a label")
     texts = [records.texts_of(columns, name, f"{source.folder}: {split}") for name in ("premise", "hypothesis")]
     sentences = tuple([column[at] for at in kept] for column in texts)
-    return Examples(sentences, labels[kept], np.array([f"snli_{split}_{at:06d}" for at in kept]))
+    return Examples(sentences, labels[kept], records.ids_of(kept, "snli", split, digits=6))

@@ -96,7 +96,7 @@ def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Exampl
     labels = records.labels_of(columns, len(CLASSES), place)
     positions = records.numbers_of(columns, "idx", place) if "idx" in columns else np.arange(len(labels))
     sentences = records.texts_of(columns, "sentence", place)
-    return Examples((sentences,), labels, np.array([f"sst2_{split}_{at:05d}" for at in positions]))
+    return Examples((sentences,), labels, records.ids_of(positions, "sst2", split))
 
 
 def _cut(examples: Examples, at: int) -> tuple[Examples, Examples]:

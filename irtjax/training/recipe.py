@@ -193,7 +193,7 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
 
 SGD_RATE = 0.1  # of gradient descent without momentum, where nothing else is known
 MASKS = frozenset({"mask"})  # parameters by name that say which units there are, and never change
-BIASES_AND_NORMS = frozenset({"bias", "scale"})
+BIASES_AND_NORMS = frozenset({"bias", "scale", "gain"})  # scale in encoders, gain in `group_norm`
 
 
 @functools.cache  # one object for equal arguments: another would be a different static argument of jit

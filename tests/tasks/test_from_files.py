@@ -189,6 +189,39 @@ def test_a_data_set_of_tfds_by_the_types_of_its_features(tmp_path):
         tasks.from_tfds("other", data_dir=str(tmp_path))
 
 
+def test_images_of_tfds_of_several_sizes_are_those_of_a_folder_of_them(tmp_path):
+    """Resized by the same function, from the bytes of the files; without labels that are withheld."""
+    data, folder, notes = tmp_path / "data", tmp_path / "pets", []
+    images = [np.kron(image, np.ones((2, 3 + at % 2, 1), np.uint8)) for at, image in enumerate(PIXELS)]
+    names = [f"class{label}" for label in LABELS]
+    records = [{"image": image, "label": int(label)} for image, label in zip(images, LABELS, strict=True)]
+    version = write_dataset(data, "pets", {"train": [*records, {**records[0], "label": -1}]})
+    _free_size(version)
+    (version / "label.labels.txt").write_text("\n".join(sorted(set(names))))
+    for at, (image, name) in enumerate(zip(images, names, strict=True)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / name / f"{at:05d}.png")
+    found = tasks.from_tfds("pets", data_dir=str(data), size=8, on_note=notes.append)
+    of_folder = tasks.from_images(folder, size=8)
+    assert notes == ["pets: 1 records of train have no label and are left out"]
+    expected = {identity.split("/")[1][:5]: image for identity, image in _images_of(of_folder)}
+    assert len(expected) == 24
+    for identity, image in _images_of(found):
+        np.testing.assert_array_equal(image, expected[identity.removeprefix("pets_train_")])
+    with pytest.raises(InputError, match=r"pets: images of 2 sizes, such as 12 × 15 \(.*record 0 .*: give the `size`"):
+        tasks.from_tfds("pets", data_dir=str(data))
+
+
+def _free_size(version):
+    features = json.loads((version / "features.json").read_text())
+    features["featuresDict"]["features"]["image"]["image"]["shape"]["dimensions"] = ["-1", "-1", "3"]
+    (version / "features.json").write_text(json.dumps(features))
+
+
+def _images_of(task):
+    return [pair for name in SPLITS for pair in zip(task.split(name).ids, task.split(name).inputs, strict=True)]
+
+
 class ClassLabel:
     names = ("cat", "dog", "hen")
 

@@ -8,6 +8,7 @@ import pytest
 from flax import nnx
 
 from irtjax import InputError, networks, tasks
+from irtjax.networks.group_norm import NormalisedConvolution
 from irtjax.training.recipe import optimizer_of, sgd_rate
 
 RNG = np.random.default_rng(0)
@@ -51,6 +52,16 @@ def test_masks_never_decay_and_biases_by_gradient_descent_alone(name, decayed):
     for key in ("kernel", "bias"):
         assert bool((steps["hidden"][key][...] != 0).any()) == (key in decayed)
     assert (steps["mask"][...] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "decayed"), [("sgd", {"kernel", "bias", "gain"}), ("adam", {"kernel"})])
+def test_scales_of_norms_decay_by_gradient_descent_alone(name, decayed):
+    layer = NormalisedConvolution(3, 4, rngs=nnx.Rngs(0))
+    layer.bias[...] = jnp.ones(4)
+    parameters = nnx.state(layer, nnx.Param)
+    optimizer = optimizer_of(name, 0.0, 0.5)
+    steps, _ = optimizer.update(jax.tree.map(jnp.zeros_like, parameters), optimizer.init(parameters), parameters)
+    assert {key for key in parameters if bool((steps[key][...] != 0).any())} == decayed
 
 
 def test_equal_arguments_make_one_object():  # another would be compiled for again
