@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import multivariate_normal, rankdata
+from scipy.stats import multivariate_normal, norm, rankdata
 
 import irtjax
 from irtjax import InputError
+from irtjax.auditing import told_apart
 from irtjax.auditing.ranking import ranks
 
 
@@ -65,3 +66,44 @@ def test_what_is_refused(fit):
         irtjax.ranking(fit, 95)
     with pytest.raises(InputError, match="no subject 'nobody'"):
         irtjax.beats(fit, ["s1", "nobody"])
+
+
+SPREADS = {
+    "alike": lambda rng, number: 0.25 + 0.02 * rng.gamma(4, size=number),
+    "equal": lambda rng, number: np.full(number, 0.3),
+    "a few known well": lambda rng, number: np.where(rng.random(number) < 0.01, 0.01, rng.uniform(0.2, 1, number)),
+    "one known": lambda rng, number: np.where(np.arange(number) == 7, 0.0, 0.3),
+}
+
+
+@pytest.mark.parametrize("kind", SPREADS)
+def test_the_grid_expects_no_fewer_wrong_orders_than_there_are(kind, monkeypatch):
+    """Against all pairs one by one: never a lower bound, and not much higher."""
+    rng = np.random.default_rng(0)
+    theta, error = rng.normal(size=1500), SPREADS[kind](rng, 1500)
+    monkeypatch.setattr(told_apart, "MOST_PAIRED", 1000)
+    far = told_apart.enough(theta, error**2, 0.95)
+    one, other = np.triu_indices(1500, 1)
+    z = np.abs(theta[one] - theta[other]) / np.hypot(error[one], error[other])
+    assert norm.sf(z[z > far]).sum() <= 0.05
+    assert norm.sf(z[z > far - 0.25]).sum() > 0.05  # so far below it are too many
+
+
+def test_orders_are_those_of_all_pairs():
+    rng = np.random.default_rng(1)
+    theta, error = np.round(rng.normal(size=800), 1), rng.uniform(0, 0.4, 800)
+    error[:3] = 0
+    for far in (0.0, 2.0, 4.5, np.inf):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = (theta[:, None] - theta) / np.hypot(error[:, None], error)
+        np.testing.assert_array_equal(told_apart.number_below(theta, error**2, far), (z > far).sum(axis=1))
+
+
+def test_more_subjects_than_are_paired():
+    rng = np.random.default_rng(2)
+    theta, error = rng.normal(size=10_000), 0.3 + 0.03 * rng.gamma(3, size=20_000)
+    found = ranks(theta, error)
+    far = told_apart.enough(theta, error**2, 0.95)
+    for subject in (0, 17, int(theta.argmax())):
+        z = (theta - theta[subject]) / np.hypot(error, error[subject])
+        assert (found.best[subject], found.worst[subject]) == (1 + (z > far).sum(), 10_000 - (z < -far).sum())
