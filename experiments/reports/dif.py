@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from experiments.reports import document
@@ -37,7 +38,9 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
         drawn = flagged.head(PANELS)
         y = responses_to(data.responses, drawn.index.to_numpy())
         score = anchor_scores(data.responses, table["anchor"].to_numpy())
-        figure = dif_curves(y, score, data.responses.member, data.names.tolist(), drawn["item_id"].tolist())
+        known = np.isfinite(score)  # of those who answered an anchor
+        member = data.responses.member[known]
+        figure = dif_curves(y[known], score[known], member, data.names.tolist(), drawn["item_id"].tolist())
         save_figure(figure, directory / "dif_curves.png")
     sizes = pd.Series(data.names[data.responses.member]).value_counts()
     values = {

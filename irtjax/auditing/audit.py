@@ -29,6 +29,8 @@ from irtjax.types import Float
 
 MOST_COMPARED = 1000  # items, of which curves and pairs are tested
 DIVISIONS = 3  # of the items into halves
+MANY = 10_000  # subjects, from which on one division of shuffled responses tells their correlation to 0.01
+MOST_STEPS = 100  # of a fit to shuffled responses of so many, which would come to rest after hundreds
 
 
 class Audit(NamedTuple):
@@ -47,7 +49,8 @@ class Audit(NamedTuple):
         contamination: with dates and cutoffs; else None.
         second: the strongest dimension besides ability; None of other responses than right and wrong.
         reliability: of the abilities (`half_to_half`).
-        shuffled: the same where the responses to each item are shuffled among the subjects: the null control.
+        shuffled: the same where the responses to each item are shuffled among the subjects: the null control. Of more
+            than 10,000 subjects by one division of the items, and fits that may end before they have come to rest.
         reasons: how many items have each reason.
         alarms: the same of responses that are simulated by the fit, with right keys: false alarms. None of other
             responses than right and wrong.
@@ -119,6 +122,7 @@ def audit(
         shuffled = half_to_half(fit, rng, shuffled=True)
         on_step("false alarms")
         alarms = count(_of_sound_items(fit, chosen, items, level, rng)) if right_wrong else None
+    on_step("ranking")
     return Audit(
         fit=fit,
         items=in_order(items),
@@ -140,6 +144,9 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
     reliability that the standard errors of one fit say is that of known items: with few subjects it is high even where
     responses are shuffled.
 
+    Halves of shuffled responses are independent, whatever is computed from each: where there are more than `MANY`
+    subjects one division is enough, and fits need not come to rest.
+
     Args:
         fit: whose model is fitted to the halves.
         rng: deals the items.
@@ -147,11 +154,12 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
     """
     responses: Any = in_memory(fit.responses)
     models = np.array(fit.item_models if on_scales(responses) else _types(fit))
-    correlations = []
-    for _ in range(DIVISIONS):
+    correlations, simply = [], shuffled and responses.num_subjects > MANY
+    options = {"max_iterations": MOST_STEPS} if simply else {}
+    for _ in range(1 if simply else DIVISIONS):
         given = _shuffled(responses, rng) if shuffled else responses
         one, other = (
-            _abilities(given.choose_items(part), models[part].tolist())
+            _abilities(given.choose_items(part), models[part].tolist(), options)
             for part in np.array_split(rng.permutation(given.num_items), 2)
         )
         known = np.isfinite(one) & np.isfinite(other)
@@ -161,11 +169,11 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
     return 2 * r / (1 + r)
 
 
-def _abilities(responses: Any, models: list[str]) -> Float[np.ndarray, " J"]:
+def _abilities(responses: Any, models: list[str], options: dict[str, Any]) -> Float[np.ndarray, " J"]:
     """By a fit of these responses; NaN of subjects who have none."""
     there = responses.counts(axis=1)[1] > 0
     found = np.full(responses.num_subjects, np.nan)
-    found[there] = fit_responses(responses.with_responses(), models, standard_errors=False).ability
+    found[there] = fit_responses(responses.with_responses(), models, standard_errors=False, **options).ability
     return found
 
 

@@ -61,8 +61,12 @@ def by_model(
             return likelihood_ratios(by_what_is_free, items, anchors, test, tested)
         if method == "wald":
             return wald_tests(by_what_is_free, items, anchors, test, tested)
+        if anchors.all():
+            return score_test(fit, fit, test)
         some = given.choose_items(np.flatnonzero(anchors))
-        anchored = fit if anchors.all() else fit_responses(some, model, groups=found, standard_errors=False)
+        answered = some.counts(axis=1)[1] > 0
+        of_some = found._replace(member=found.member[answered])
+        anchored = fit_responses(some.choose_subjects(answered), model, groups=of_some, standard_errors=False)
         return score_test(fit, anchored, test)
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:

@@ -1,6 +1,6 @@
 """Differential item functioning: do items measure the same for groups of subjects?"""
 
-import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,17 +9,18 @@ import pandas as pd
 from scipy.stats import chi2, false_discovery_control
 
 from irtjax.errors import InputError
-from irtjax.estimation.diagnostics import one_warning_of_each_kind
-from irtjax.estimation.grouping import Membership, membership
+from irtjax.estimation.diagnostics import FitWarning, one_warning_of_each_kind
+from irtjax.estimation.grouping import FEWEST, Membership, membership
 from irtjax.fits.reading import AUTO, read
 from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, Tests, by_model, by_separate_fits
 from irtjax.groups.mantel_haenszel import mantel_haenszel
-from irtjax.groups.matching import Graded, purified
+from irtjax.groups.matching import Graded, answered_some, purified
 from irtjax.groups.score_regression import score_regression
 from irtjax.responses.values import in_memory, on_scales
 from irtjax.scale.tested import one_by_one
 from irtjax.types import Bool, Shaped
 
+BY_ANCHORS = ("mantel_haenszel", "logistic", "score")  # subjects are matched on their answers to the anchors
 METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
 TESTS = ("both", "uniform", "nonuniform")
 OF_ONE_SLOPE = ("rasch", "1pl", "pcm", "rsm")
@@ -63,7 +64,8 @@ def dif(
       it flags too many items.
 
     Scores are sums of responses to the anchors and the item itself. Anchors are all items, and with `purify` those that
-    were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988).
+    were not flagged, at `level` without adjustment, until they stay (Candell and Drasgow 1988). With "score",
+    "mantel_haenszel" and "logistic" subjects who answered no anchor are left out.
 
     Args:
         responses: right and wrong answers, or grades, as of `irtjax.fit`.
@@ -87,11 +89,11 @@ def dif(
 
     Raises:
         InputError: an unknown method, counts or shares, groups that are not given for each subject, fewer than two
-            anchors; with "lord" and "raju" a group whose answers do not determine a fit; with "raju" grades, more than
-            two groups, or asymptotes that differ.
+            anchors, or anchors that fewer than two subjects of a group answered; with "lord" and "raju" a group whose
+            answers do not determine a fit; with "raju" grades, more than two groups, or asymptotes that differ.
 
     Warns:
-        FitWarning: what is doubtful about the fits, each kind once.
+        FitWarning: what is doubtful about the fits, each kind once; how many subjects are left out.
     """
     for name, value, known in (("method", method, METHODS), ("test", test, TESTS)):
         if value not in known:
@@ -100,15 +102,22 @@ def dif(
         raise InputError(f"`level` {level:g}: expected a share between 0 and 1")
     _check_options(method, test, model, guessing)
     given = in_memory(read(responses, AUTO, None, **choice)[0])
-    found = membership(groups, given.subject_ids)
+    found, number, by_anchors = membership(groups, given.subject_ids), given.num_subjects, method in BY_ANCHORS
+    fixed = None if anchors is None else _given_anchors(anchors, given.item_ids.astype(str))
+    if by_anchors:
+        given, found = _with_anchors(given, found, fixed)
     data = _matched(given, found)
-    if anchors is None:
-        choose: Choose = functools.partial(purified, given.num_items, purify=purify)
-    else:
-        fixed = _given_anchors(anchors, data.item_ids)
 
-        def choose(_: Flagged) -> tuple[Bool[np.ndarray, " I"], int]:
-            return fixed, 0
+    def choose(flagged: Flagged) -> tuple[Bool[np.ndarray, " I"], int]:
+        def checked(tried: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+            if by_anchors:
+                _require_groups(answered_some(data.responses, tried), found)
+            return flagged(tried)
+
+        chosen = purified(given.num_items, checked, purify) if fixed is None else (fixed, 0)
+        if by_anchors:
+            _require_groups(answered_some(data.responses, chosen[0]), found)
+        return chosen
 
     if model == AUTO and not on_scales(given):
         model = "2pl"
@@ -125,7 +134,36 @@ def dif(
     else:
         table = _by_strata(data.responses, choose, level, continuity)
     table.insert(0, "item_id", data.item_ids)
+    matched = answered_some(data.responses, table["anchor"].to_numpy()).sum() if by_anchors else number
+    if matched < number:
+        message = f"{number - matched:,} of {number:,} subjects answered no anchor item and are left out of the tests"
+        warnings.warn(message, FitWarning, stacklevel=2)
     return table
+
+
+def _with_anchors(given: Any, found: Membership, anchors: Bool[np.ndarray, " I"] | None) -> tuple[Any, Membership]:
+    """The subjects who answered one of these anchors, or any item; and their groups."""
+    some = given if anchors is None else given.choose_items(np.flatnonzero(anchors))
+    answered = some.counts(axis=1)[1] > 0
+    if answered.all():
+        return given, found
+    _require_groups(answered, found)
+    return given.choose_subjects(answered), found._replace(member=found.member[answered])
+
+
+def _require_groups(answered: Bool[np.ndarray, " J"], found: Membership) -> None:
+    """Refuses anchors that no group, or not every one, answered.
+
+    Raises:
+        InputError: names the first such group.
+    """
+    left = np.bincount(found.member[answered], minlength=len(found.names))
+    if left.min() < FEWEST:
+        name = found.names[int(left.argmin())]
+        raise InputError(
+            f"{left.min() or 'no'} subject of group '{name}' answered an anchor item, expected {FEWEST} or more: give "
+            "other `anchors`, or `purify=False`"
+        )
 
 
 def _check_options(method: str, test: str, model: str, guessing: float | None) -> None:

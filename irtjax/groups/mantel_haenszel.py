@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
-from irtjax.groups.matching import Graded, scores
+from irtjax.groups.matching import Graded, matched_on
 from irtjax.types import Bool, Float, Int, Shaped
 
 TO_DELTA = -2.35  # from log odds ratios to ETS's scale of difficulty, on which 1 is 4/15 of a standard deviation
@@ -73,11 +73,11 @@ def mantel_haenszel(data: Graded, anchors: Bool[np.ndarray, " I"], *, continuity
     group's responses has mean n_gk ȳ_k and covariances n_gk (n_k [g = h] - n_hk) / n_k · SS_k / (n_k - 1).
 
     Args:
-        data: responses and groups.
+        data: responses and groups; subjects who answered no anchor are left out.
         anchors: (I,) whose responses make the score.
         continuity: whether 1/2 is taken off, for right/wrong items and two groups.
     """
-    return _statistics(_strata(data, scores(data, anchors)), continuity)
+    return _statistics(_strata(*matched_on(data, anchors)), continuity)
 
 
 def _strata(data: Graded, score: Float[np.ndarray, " N"]) -> Strata:

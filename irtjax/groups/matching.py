@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.errors import InputError
 from irtjax.types import Bool, Float, Int
 
 MOST_ROUNDS = 20  # of purification
@@ -31,6 +30,10 @@ class Graded(NamedTuple):
     member: Int[np.ndarray, " J"]
     num_groups: int
 
+    def those(self, chosen: Bool[np.ndarray, " N"]) -> "Graded":
+        """Some of the responses; all subjects and items stay."""
+        return self._replace(y=self.y[chosen], subjects=self.subjects[chosen], items=self.items[chosen])
+
 
 def of_matrix(y: Float[np.ndarray, "J I"], member: Int[np.ndarray, " J"], num_groups: int) -> Graded:
     """Responses in a matrix, NaN where missing."""
@@ -48,24 +51,32 @@ def responses_to(data: Graded, items: Int[np.ndarray, " n"]) -> Float[np.ndarray
     return found
 
 
+def answered_some(data: Graded, anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " J"]:
+    """Which subjects answered an anchor: others have nothing that they are matched on."""
+    return np.bincount(data.subjects[anchors[data.items]], minlength=len(data.member)) > 0
+
+
 def anchor_scores(data: Graded, anchors: Bool[np.ndarray, " I"]) -> Float[np.ndarray, " J"]:
     """Sums over the anchors; where answers are missing, what the mean of those given would add up to, as an integer.
 
-    Raises:
-        InputError: a subject answered no anchor.
+    NaN of subjects who answered no anchor.
     """
     chosen, number = anchors[data.items], len(data.member)
     answered = np.bincount(data.subjects[chosen], minlength=number)
-    if (answered == 0).any():
-        raise InputError(f"subject {int(np.argmin(answered)) + 1} of the table answered no anchor item: leave it out")
     total = np.bincount(data.subjects[chosen], data.y[chosen], number)
-    complete = (answered == anchors.sum()).all()
-    return total if complete else np.round(total / answered * anchors.sum())
+    some = answered > 0
+    if (answered[some] == anchors.sum()).all():
+        return np.where(some, total, np.nan)
+    return np.round(np.divide(total, answered, out=np.full(number, np.nan), where=some) * anchors.sum())
 
 
-def scores(data: Graded, anchors: Bool[np.ndarray, " I"]) -> Float[np.ndarray, " N"]:
-    """What each response is matched on: its subject's score on the anchors, with the item itself."""
-    return anchor_scores(data, anchors)[data.subjects] + np.where(anchors[data.items], 0.0, data.y)
+def matched_on(data: Graded, anchors: Bool[np.ndarray, " I"]) -> tuple[Graded, Float[np.ndarray, " N"]]:
+    """The responses of those who answered an anchor, and their subject's score on the anchors, with the item itself."""
+    score = anchor_scores(data, anchors)[data.subjects]
+    known = np.isfinite(score)
+    if not known.all():
+        data, score = data.those(known), score[known]
+    return data, score + np.where(anchors[data.items], 0.0, data.y)
 
 
 def purified(

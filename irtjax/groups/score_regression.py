@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.groups.matching import Graded, scores
+from irtjax.groups.matching import Graded, matched_on
 from irtjax.responses.compressed_rows import grouped
 from irtjax.types import AnyArray, Bool, Float, Int
 
@@ -64,12 +64,14 @@ def score_regression(data: Graded, anchors: Bool[np.ndarray, " I"]) -> ScoreRegr
     """Regressions of all items on the score on the anchors and the item itself, and the group.
 
     Args:
-        data: responses, whose grades count by their order alone, and groups.
+        data: responses, whose grades count by their order alone, and groups; subjects who answered no anchor are left
+            out.
         anchors: (I,) whose responses make the score.
     """
+    data, score = matched_on(data, anchors)
     codes, null = _codes(data)
     number = np.bincount(data.items, minlength=data.num_items)[:, None]
-    heights, coefficients = _fits(data, codes, scores(data, anchors))
+    heights, coefficients = _fits(data, codes, score)
     with np.errstate(all="ignore"):
         cox_snell = -np.expm1(-2 * (heights - null[:, None]) / number)
         nagelkerke = cox_snell / -np.expm1(2 * null[:, None] / number)

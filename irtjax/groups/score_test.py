@@ -59,11 +59,15 @@ def score_test(fit: Fit, anchored: Fit, test: str = "both") -> ScoreTest:
     Args:
         fit: of all items, equal in all groups.
         anchored: of the anchors alone, or `fit`. Abilities and populations are by these; an item that is no anchor is
-            tested beside them, at the parameters that it has in `fit`.
+            tested beside them, at the parameters that it has in `fit`. Subjects who answered no anchor are not in it,
+            and have no part in the tests.
         test: "both", "uniform" (all parameters but slopes) or "nonuniform" (slopes, beside the others).
     """
     groups = anchored.population
     assert isinstance(groups, FittedGroups)
+    if len(groups.member) < fit.responses.num_subjects:
+        there = np.isin(fit.responses.subject_ids, anchored.responses.subject_ids)
+        fit = dataclasses.replace(fit, responses=fit.responses.choose_subjects(there))
     tested = of_fit(_of_one_population(fit))
     tested = _with_items_of(tested, of_fit(_of_one_population(anchored)))
     anchors = np.isin(tested.responses.item_ids, anchored.responses.item_ids)

@@ -8,7 +8,7 @@ import pytest
 from simulation import simulate
 
 import irtjax
-from irtjax import InputError
+from irtjax import FitWarning, InputError
 from irtjax.auditing import second_dimension
 from irtjax.plots.fitted_items import places
 from irtjax.responses import values
@@ -187,3 +187,42 @@ def test_statistics_of_grades_are_those_of_the_matrix(fits_of_grades, request):
 def test_factors_of_grades_are_not_those_of_right_and_wrong(fits_of_grades):
     one, other = (compare_factors(fit.responses, "graded") for fit in fits_of_grades)
     np.testing.assert_allclose(one.table["log_likelihood"], other.table["log_likelihood"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["mantel_haenszel", "logistic", "score"])
+def test_subjects_without_an_anchor_are_left_out_of_dif(method, request):
+    """As if they had not been there, by answers and by the matrix, with anchors that are given."""
+    matrix, groups = simulate(200, 20, seed=3, missing=0.3)[0], np.arange(200) % 2
+    cells, without = np.array(matrix.values), np.arange(200) % 7 == 3
+    cells[np.ix_(without, np.arange(10))] = -1
+    masked, anchors = ResponseMatrix(cells, matrix.subject_ids, matrix.item_ids), matrix.item_ids[:10].tolist()
+    options = {"anchors": anchors, "model": "1pl"} if method == "score" else {"anchors": anchors}
+    expected = irtjax.dif(masked.choose_subjects(~without), groups[~without], method, **options)
+    with pytest.warns(FitWarning, match="29 of 200 subjects answered no anchor item and are left out of the tests"):
+        found = irtjax.dif(masked, groups, method, **options)
+    pd.testing.assert_frame_equal(found, expected)
+    request.getfixturevalue("no_matrix")
+    with pytest.warns(FitWarning, match="29 of 200 subjects"):
+        found = irtjax.dif(of_matrix(masked), groups, method, **options)
+    alike(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_purified_anchors_that_some_subjects_did_not_answer():
+    """Each round has the subjects of its anchors; a group of which none is left is refused."""
+    matrix, groups = simulate(200, 20, seed=3, missing=0.3)[0], np.arange(200) % 2
+    cells = np.array(matrix.values)
+    cells[groups == 1, 0] = np.arange(100) % 20 == 0  # far harder for the second group
+    cells[6:40:6, 1:] = -1  # who answered nothing else
+    masked = ResponseMatrix(cells, matrix.subject_ids, matrix.item_ids)
+    for method in ("mantel_haenszel", "score"):
+        with pytest.warns(FitWarning, match="of 200 subjects answered no anchor item"):
+            found = irtjax.dif(of_matrix(masked), groups, method, model="auto" if method != "score" else "1pl")
+        assert not found["anchor"][0]
+        left = masked.choose_items(found["anchor"].to_numpy()).counts(axis=1)[1] > 0
+        if method == "mantel_haenszel":
+            kept, chosen = masked.choose_subjects(left), matrix.item_ids[found["anchor"]].tolist()
+            alone = irtjax.dif(kept, groups[left], method, anchors=chosen)
+            pd.testing.assert_series_equal(alone["statistic"], found["statistic"])
+    cells[groups == 1, :10] = -1
+    with pytest.raises(InputError, match="no subject of group '1' answered an anchor item, expected 2 or more"):
+        irtjax.dif(pd.DataFrame(cells).replace(-1, np.nan), groups, "logistic", anchors=list(map(str, range(10))))
