@@ -13,6 +13,9 @@ from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
 
 PICTURES = ("items.png", "keys.png", "ranks.png", "gains.png")
+SHOWN = 20  # subjects of the ranking
+MANY = 1000  # subjects, of whom a reader looks at few
+FEW = 0.1  # of the items, which a subject answered
 FILES = (*document.FILES, "audit.csv", "ranking.csv", "pairs.csv", "gains.csv", *PICTURES)
 
 
@@ -34,10 +37,15 @@ def write(found: Audit, flags: dict[str, Any], directory: Path) -> list[str]:
 
 def values(found: Audit) -> dict[str, Any]:
     """Numbers of items by reason beside the false alarms, items that deserve a look, doubtful keys, and ranks."""
-    items, ranking = found.items, found.ranking
+    items, ranking, responses = found.items, found.ranking, found.fit.responses
+    ranked = ranking.loc[ranking["rank"] > 0, "worst_rank"]
+    pairs = len(ranked) * (len(ranked) - 1) // 2
+    answered = float(responses.counts(axis=0)[1].sum()) / responses.num_subjects
     reasons = pd.DataFrame({"number": found.reasons, "alarms": found.alarms or {}}, list(found.reasons), dtype=float)
     return {
-        "num_subjects": found.fit.responses.num_subjects,
+        "num_subjects": responses.num_subjects,
+        "answered": answered,
+        "sparse": answered < FEW * len(items),
         "items": items,
         "some": int((items["reasons"] != "").sum()),
         "only": int(items["reasons"].isin([LOWEST, HIGHEST]).sum()),
@@ -47,6 +55,10 @@ def values(found: Audit) -> dict[str, Any]:
         "second": found.second,
         "contamination": found.contamination,
         "ranking": ranking,
+        "many": len(ranking) > MANY,
+        "shown": SHOWN,
+        "pairs": pairs,
+        "told_apart": float((len(ranked) - ranked).sum()) / max(pairs, 1),
         "could_be_first": int((ranking["best_rank"] == 1).sum()),
         "reasons": reasons[reasons.any(axis=1)],
         "alarms": found.alarms is not None,

@@ -6,9 +6,12 @@ import pytest
 from scipy.special import expit
 
 import irtjax
+import irtjax.auditing.audit as module
+from experiments.reports import audit as report
 from irtjax import InputError
 from irtjax.auditing.audit import audit
 from irtjax.auditing.findings import DEPENDENT, DOUBTFUL, FALLING, FLAT, HIGHEST, LOWEST, information_shares
+from irtjax.auditing.told_apart import enough
 
 J, NUM_ITEMS = 600, 30
 SUBJECTS, ITEMS = [f"s{j}" for j in range(J)], [f"i{i}" for i in range(NUM_ITEMS)]
@@ -85,3 +88,27 @@ def test_what_is_refused():
     with pytest.raises(InputError, match="`dates` of the items and `cutoffs` of the subjects are given together"):
         audit(pd.DataFrame([[0, 1], [1, 0]]), dates={"0": "2024-01-01"})
     assert irtjax.auditing.audit.audit is audit
+
+
+@pytest.mark.filterwarnings("ignore::irtjax.FitWarning")  # of what is shuffled
+def test_the_null_control_of_many_subjects_is_one_division(found, monkeypatch):
+    asked, fit = [], module.fit_responses
+    monkeypatch.setattr(module, "MANY", 100)
+    monkeypatch.setattr(module, "fit_responses", lambda *given, **how: asked.append(how) or fit(*given, **how))
+    assert abs(module.half_to_half(found.fit, np.random.default_rng(0), shuffled=True)) < 0.3
+    assert [how["max_iterations"] for how in asked] == [module.MOST_STEPS] * 2
+
+
+def test_the_report_of_many_subjects(found, tmp_path, monkeypatch):
+    """Which share of all pairs is told apart, by the ranges: those whose ranges say which is the higher."""
+    monkeypatch.setattr(report, "MANY", 100)
+    monkeypatch.setattr(report, "FEW", 2.0)
+    lines = report.write(found, {"level": 0.05}, tmp_path)
+    ability, error = (np.asarray(one, float) for one in (found.fit.ability, found.fit.ability_se))
+    far = enough(ability, error**2, 0.95)
+    z = (ability[:, None] - ability) / np.hypot(error[:, None], error)
+    share = (z > far).sum() / (J * (J - 1) / 2)
+    text = " ".join((tmp_path / "report.md").read_text().split())
+    assert 0.05 < share < 0.95
+    assert f"about 179,700 pairs, of which {share:.0%} are told apart. Here are the first 20" in text
+    assert "here they answered 30 each" in " ".join(lines)
