@@ -243,7 +243,8 @@ def num_free(test: Tested) -> Int[np.ndarray, " I"]:
     """Parameters of each item's curves that were estimated from the responses, those in common among them."""
     if not test.fitted:
         return np.zeros(len(test.top), int)
-    return (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places]
+    found, own = (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places], own_parameters(test)
+    return found if own is None else np.where(own.free.any(axis=1), found, 0)  # of anchors nothing was
 
 
 def own_parameters(test: Tested) -> OwnParameters | None:
