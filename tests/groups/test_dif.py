@@ -7,6 +7,7 @@ from scipy.stats import chi2, kstest
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.stats.contingency_tables import StratifiedTable
 
+import irtjax.groups.score_regression as module
 from irtjax import InputError
 from irtjax.groups.dif import dif
 from irtjax.groups.mantel_haenszel import mantel_haenszel
@@ -212,3 +213,17 @@ def test_what_cannot_be_tested_is_told_in_a_line(options, message):
     arguments = {"responses": matrix(data), "groups": ["a", "b"] * 20} | options
     with pytest.raises(InputError, match=message):
         dif(arguments.pop("responses"), arguments.pop("groups"), **arguments)
+
+
+def test_regressions_in_blocks_are_those_of_all_items_at_once(monkeypatch):
+    """Also beside an item that a group has always right, which goes on when the others are at rest."""
+    data = simulated(4, top=2)
+    y = matrix(data)
+    y[data.member == 1, 3] = 2.0
+    data = of_matrix(y, data.member, 2)
+    whole = score_regression(data, every(data))
+    monkeypatch.setattr(module, "ENTRIES", 1)  # an item at a time
+    for found, expected in zip(score_regression(data, every(data)), whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    assert np.isfinite(whole.log_odds).all()
+    assert whole.log_odds[3] > 5
