@@ -5,7 +5,7 @@ r"""An audit where each of many subjects answered few items, from the file to th
   python -m benchmarks.sparse_audit --num_items=1000
 
 Simulates answers (`benchmarks.sparse_data`), writes them to a CSV, and does what `experiments.audit` does with it.
-Nothing is wrong with the items. Expected duration on 2 CPU cores: a minute and a half with the defaults.
+Nothing is wrong with the items. Expected duration on 2 CPU cores: a minute with the defaults.
 """
 
 import tempfile

@@ -10,8 +10,8 @@ row per item, with reasons to look at it), ranking.csv, pictures, pairs.csv (of 
 
 With --fail_on the exit status is 3 if an item has one of these reasons, for the tests of a benchmark.
 
-On 2 CPU cores, ten seconds for 25 subjects and 500 items, half a minute for 28 and 12,000 or for 4,000 and 100, two
-minutes for 100,000 and 2,000 with 20 answers of each subject.
+On 2 CPU cores, ten seconds for 25 subjects and 500 items, half a minute for 28 and 12,000, for 4,000 and 100, or
+for 100,000 and 2,000 with 20 answers of each subject.
 """
 
 import sys
