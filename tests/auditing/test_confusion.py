@@ -47,7 +47,7 @@ def auc_and_error(wrong, score, other=None):
 
 
 def test_independent_models_give_the_posterior_of_bayes_rule():
-    """Every pattern of predictions as often as it is to be expected: no sampling error, confusion matrices are exact."""
+    """Every pattern of predictions as often as it is to be expected: confusion matrices are exact."""
     labels, *classes = np.array(list(itertools.product(range(3), repeat=4))).T
     expected = PRIOR[labels] * np.prod([MATRICES[model][labels, classes[model]] for model in range(3)], axis=0)
     times = np.rint(100_000 * expected).astype(int)
