@@ -3,10 +3,10 @@ r"""Data as a user has them, for `benchmarks.your_data`: a folder of PNG files a
   python -m benchmarks.own_sets --data_dir=DIR --counts=cifar10h.npz --output_dir=sets
 
 Writes `pets`, 4,000 test images of CIFAR-10 in a folder for each class; `cover.csv`, 5,000 made rows of 54 features and
-seven classes about as uneven as those of covertype; `breast_cancer.csv` and `wine.csv` of scikit-learn. 5% of the labels
-of the first two are another class: `pets_truth.csv` and `cover_truth.csv` have the given and the true one, and of `pets`
-the share of people who do not say it. CIFAR-10H (Peterson et al. 2019), what fifty people called each test image, is at
-github.com/jcpeterson/cifar-10h. Seconds.
+seven classes about as uneven as those of covertype; `breast_cancer.csv` and `wine.csv` of scikit-learn. Of the first
+two, 5% of the labels are wrong: `pets_truth.csv` and `cover_truth.csv` have the given and the true ones, and of `pets`
+the share of people who doubt the true one. CIFAR-10H (Peterson et al. 2019), what fifty people called each test image,
+is at github.com/jcpeterson/cifar-10h. Seconds.
 """
 
 from pathlib import Path

@@ -5,13 +5,14 @@ r"""What does the crowd of a data set tell? How good and reliable it is, and whi
 
 Prints the accuracy of the networks, the reliability of ability and difficulty on the training examples (Rasch model),
 and how well scores find wrong labels: the AUC, the precision among as many as are wrong and among the first 20 and 100,
-and how many are wrong by what the probability of the label says. With --truth, as `benchmarks.own_sets` writes it, wrong
-are the labels that were so before the crowd was trained, and the scores those of its suspects.csv. Else labels of the
-validation and test splits are made wrong at random, which no network has seen, several times. With --external, the rank
-correlation of difficulty with a column of another file. Seconds to a minute.
+and how many are wrong by what the probability of the label says. With --truth, as `benchmarks.own_sets` writes it, the
+labels were wrong before the crowd was trained, and the scores are those of its suspects.csv. Else labels of the
+validation and test splits, which no network has seen, are made wrong at random, several times. With --external, the
+rank correlation of difficulty with a column of another file. Seconds to a minute.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from experiments.common.path_flags import define_path
 from experiments.common.settings import Settings
 from irtjax import tasks
 from irtjax.comparison.reliability import split_half
-from irtjax.types import Bool, Float, Int
+from irtjax.types import Bool, Int
 
 _TASK = flags.DEFINE_string("task", None, "the data, as of experiments.crowd", required=True)
 _CROWD = define_path("crowd", "run directory of its crowd", required=True)
@@ -109,13 +110,11 @@ def tell_wrong(cases: list[tuple[pd.DataFrame, Bool[np.ndarray, " N"]]]) -> None
     print(f"{len(cases)} × {cases[0][1].sum():,} of {cases[0][1].size:,} labels wrong")
     print(sum(found(*case) for case in cases).div(len(cases)).round(3).to_string())
     doubt = 1 - np.concatenate([table.label_probability for table, _ in cases])
-    bins = pd.cut(doubt, [-1e-9, *BINS[1:-1], 1 + 1e-9], labels=[f"from {low} to {high}" for low, high in _pairs()])
+    bins = pd.cut(
+        doubt, [-1e-9, *BINS[1:-1], 1 + 1e-9], labels=[f"from {low} to {high}" for low, high in pairwise(BINS)]
+    )
     for name, part in pd.Series(wrong).groupby(bins, observed=True):
         print(f"  improbable {name}: {part.mean():.3f} of {part.size / len(cases):,.0f} are wrong", flush=True)
-
-
-def _pairs() -> Iterator[tuple[float, float]]:
-    return zip(BINS, BINS[1:], strict=False)
 
 
 def tell_external(suspects: pd.DataFrame, task: tasks.Task) -> None:
