@@ -27,6 +27,7 @@ from experiments.common.path_flags import define_path
 from experiments.common.settings import Settings
 from irtjax import tasks
 from irtjax.comparison.reliability import split_half
+from irtjax.estimation.diagnostics import one_warning_of_each_kind
 from irtjax.types import Bool, Int
 
 _TASK = flags.DEFINE_string("task", None, "the data, as of experiments.crowd", required=True)
@@ -133,15 +134,16 @@ def main() -> None:
     own = own_tasks.is_own(_TASK.value)
     task = own_tasks.load(Settings(task=_TASK.value), None) if own else tasks.load(_TASK.value)
     tell_accuracy(pd.read_csv(run / "crowd/members.csv"), task.test.labels)
-    tell_reliability(run / "crowd")
     suspects = pd.read_csv(run / "suspects/suspects.csv", dtype={"item_id": str}, keep_default_na=False)
-    if _TRUTH.value:
-        truth = pd.read_csv(_TRUTH.value, dtype=str).set_index("item_id").loc[suspects.item_id]
-        wrong = (truth.given != truth.true).to_numpy()
-        tell_wrong([(suspects, wrong)])
-        suspects = suspects[~wrong]
-    else:
-        tell_wrong(list(draws(run / "crowd", task)))
+    with one_warning_of_each_kind():
+        tell_reliability(run / "crowd")
+        if _TRUTH.value:
+            truth = pd.read_csv(_TRUTH.value, dtype=str).set_index("item_id").loc[suspects.item_id]
+            wrong = (truth.given != truth.true).to_numpy()
+            tell_wrong([(suspects, wrong)])
+            suspects = suspects[~wrong]
+        else:
+            tell_wrong(list(draws(run / "crowd", task)))
     if _EXTERNAL.value:
         tell_external(suspects, task)
 
