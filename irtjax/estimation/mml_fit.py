@@ -9,6 +9,9 @@ from irtjax.estimation import empirical_priors
 from irtjax.estimation.covariates import Design, fitted
 from irtjax.estimation.driver import Estimate, Outcome
 from irtjax.estimation.grouping import Membership, population_of
+from irtjax.estimation.item_step import priors_of
+from irtjax.estimation.problem import as_array, layout
+from irtjax.fits.own_parameters import OwnParameters
 from irtjax.fits.result import Fit
 from irtjax.fits.status import Status
 
@@ -68,6 +71,7 @@ def fit_of(
         integration=estimate.integration,
         unbounded=estimate.unbounded,
         covariance=estimate.joint,
+        own_parameters=_own(estimate) if one and groups is None and design is None else None,
         seconds=outcome.seconds,
         details={
             **estimate.details,
@@ -78,6 +82,14 @@ def fit_of(
             **details,
         },
     )
+
+
+def _own(estimate: Estimate) -> OwnParameters:
+    """What was estimated of each item by itself, on the scale that is reported."""
+    free = layout(estimate.specification).own
+    array = as_array(estimate.items)[:, : free.shape[1]]
+    information = np.asarray(priors_of(array, estimate.specification).information)
+    return OwnParameters(free, np.where(free, information, 0.0))
 
 
 def status_of(status: Status, estimate: Estimate, far: float) -> Status:

@@ -146,6 +146,11 @@ class Layout:
     size: int
 
     @property
+    def own(self) -> Bool[np.ndarray, "I K"]:
+        """Which parameters are free and of one item alone."""
+        return (self.items >= 0) & (self.items < self.num_own)
+
+    @property
     def population(self) -> Int[np.ndarray, " M"]:
         """Positions of all means and then of all standard deviations."""
         return np.concatenate([self.mean.ravel(), self.log_sd.ravel()])

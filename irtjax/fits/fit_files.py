@@ -15,6 +15,7 @@ from irtjax.errors import InputError
 from irtjax.fits import response_arrays
 from irtjax.fits.draws import ItemPosterior
 from irtjax.fits.joint_covariance import JointCovariance
+from irtjax.fits.own_parameters import OwnParameters
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.item_models.protocol import PredictorParameters
@@ -49,6 +50,7 @@ TUPLES: dict[str, Any] = {
     "regression": Regression,
     "slope_regression": Regression,
     "covariance": JointCovariance,
+    "own_parameters": OwnParameters,
 }
 SEVERAL: dict[str, Any] = {"groups": FittedGroups, "covariates": FittedLatentRegression}
 

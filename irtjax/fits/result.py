@@ -13,6 +13,7 @@ from irtjax.errors import InputError
 from irtjax.fits import fit_files, fit_summary, fit_tables, fit_text, item_prediction
 from irtjax.fits.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
 from irtjax.fits.joint_covariance import JointCovariance
+from irtjax.fits.own_parameters import OwnParameters
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
@@ -59,6 +60,7 @@ class Fit:
         regression: of difficulties on features of the items, where these were given.
         slope_regression: of discriminations on these features, of the 2PL: of asinh a by MML, of log a by SVI.
         covariance: of the estimates of all items together, by MML on nodes with up to a thousand free parameters.
+        own_parameters: what was estimated of each item by itself, by MML in one dimension and one population.
     """
 
     responses: Any
@@ -82,6 +84,7 @@ class Fit:
     regression: Regression | None = None
     slope_regression: Regression | None = None
     covariance: JointCovariance | None = None
+    own_parameters: OwnParameters | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):

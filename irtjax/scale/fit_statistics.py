@@ -56,7 +56,8 @@ def item_fit(
     Returns:
         One row per item: `item_id`, `num_responses`; `s_x2`, `degrees_of_freedom`, `p_value`, `p_holm` (Holm 1979),
         `rmsd`, NaN where there is no S-X2; `infit`, `infit_t`, `outfit`, `outfit_t`, of which t is about standard
-        normal under the model.
+        normal under the model; NaN of items with few responses other than the commonest one, and of fits by variational
+        inference with slopes of each item, whose error is not known well enough.
 
     Raises:
         InputError: no fit; several dimensions, groups or judges; an unknown method; or responses that do not go with
@@ -64,7 +65,10 @@ def item_fit(
     """
     test = tested.of_fit(fit, responses, columns)
     free = tested.num_free(test)
-    found = integrated(test, free)[0] if method is None else at_abilities(test, _abilities(test, method))[0]
+    if method is None:
+        found = integrated(test, tested.own_parameters(test))[0]
+    else:
+        found = at_abilities(test, _abilities(test, method))[0]
     of_sums = _s_x2(test, free)
     return pd.DataFrame(
         {
@@ -117,7 +121,7 @@ def person_fit(
     test = tested.of_fit(fit, responses, columns)
     ability = _abilities(test, method)
     found = _log_likelihoods(test, ability)
-    squares = integrated(test, np.zeros(len(test.top), int))[1]
+    squares = integrated(test, None)[1]
     return pd.DataFrame(
         {
             "subject_id": test.responses.subject_ids,

@@ -8,15 +8,16 @@ as many independent ones as vary as much where trials agree (`irtjax.item_models
 over the responses of an item or of a subject (Wright and Masters 1982).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.fits.own_parameters import OwnParameters
 from irtjax.scale.posterior_terms import LEAST_VARIANCE, deviations_at, terms
 from irtjax.scale.posteriors import nodes_of
 from irtjax.scale.response_curves import worths
 from irtjax.scale.tested import Tested, informative, own_parts
-from irtjax.types import Float, Int, Shaped
+from irtjax.types import Float, Int
 
 RELATIVE = 1e-10  # of what parameters explain of a residual: below it they are the same parameter
 
@@ -37,7 +38,7 @@ class MeanSquares(NamedTuple):
     outfit_t: Float[np.ndarray, " N"]
 
 
-def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquares, MeanSquares]:
+def integrated(test: Tested, own: OwnParameters | None) -> tuple[MeanSquares, MeanSquares]:
     """Mean squares of items and of subjects with abilities integrated out over their posteriors.
 
     Under the model the terms of the outfit have the expectation 1, and those of the infit the same above and below the
@@ -48,12 +49,14 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
     q² is the variance of the mean square: of the terms of a subject given its other responses, which are summed over
     the categories that the response could have been (of counts and shares the squares that there are). As the
     expectations are the same whatever the parameters, what their estimation does to the sum is its regression on the
-    scores of the item's parameters; the share of the squares that it leaves multiplies q². Items that are not
+    scores s of the item's own parameters, c' (S + Λ)⁻¹ s, where S are the sums of products of scores, c those with the
+    terms, and Λ is the information of the priors: errors of estimates have the covariance (S + Λ)⁻¹ if the parameters
+    are distributed as their priors say. The share of the squares that it leaves multiplies q². Items that are not
     `informative` have no t. Nor have subjects: their terms are not independent once the ability is integrated out.
 
     Args:
         test: items and responses.
-        free: (I,) parameters of each item that were estimated from the responses.
+        own: parameters that were estimated from the responses to each item; None if they are not known: no item has t.
     """
     num_subjects, num_items = test.num_subjects, len(test.top)
     of_subjects, spread, gram = np.zeros((4, num_subjects)), np.zeros((2, num_items)), np.zeros((num_items, 0, 0))
@@ -71,7 +74,7 @@ def integrated(test: Tested, free: Shaped[np.ndarray, " I"]) -> tuple[MeanSquare
         infit, outfit = square / variance, standardised / number
         none = np.zeros(num_items)
         lines = np.stack([np.stack([none + 1, -infit, none, none]), np.stack([none, none, none + 1, -outfit])])
-        q = np.sqrt(spread * _left_of_residuals(gram, lines, free)) / np.stack([variance, number])
+        q = np.sqrt(spread * _left_of_residuals(gram, lines, own)) / np.stack([variance, number])
         infit_t, outfit_t = (
             np.where(informative(test), _standard(found, each), np.nan)
             for found, each in zip((infit, outfit), q, strict=True)
@@ -94,17 +97,21 @@ def _products(
 
 
 def _left_of_residuals(
-    gram: Float[np.ndarray, "I P P"], lines: Float[np.ndarray, "2 4 I"], free: Any
+    gram: Float[np.ndarray, "I P P"], lines: Float[np.ndarray, "2 4 I"], own: OwnParameters | None
 ) -> Float[np.ndarray, "2 I"]:
     """What a regression on the scores leaves of the squares of linear functions of the four leading columns, 0 to 1."""
-    scores = gram[:, 4:, 4:]
-    size = np.sqrt(np.maximum(np.diagonal(scores, axis1=1, axis2=2), LEAST_VARIANCE))
-    inverse = np.linalg.pinv(scores / (size[:, :, None] * size[:, None, :]), rcond=RELATIVE, hermitian=True)
-    cross = np.einsum("kai,iap->kip", lines, gram[:, :4, 4:]) / size[None]
+    if own is None:
+        return np.full((2, len(gram)), np.nan)
+    size = gram.shape[2] - 4
+    free, prior = own.free[:, :size].astype(float), own.prior[:, :size]
+    scores = gram[:, 4:, 4:] * free[:, :, None] * free[:, None, :] + prior[:, :, None] * np.eye(size)
+    scale = np.sqrt(np.maximum(np.diagonal(scores, axis1=1, axis2=2), LEAST_VARIANCE))
+    inverse = np.linalg.pinv(scores / (scale[:, :, None] * scale[:, None, :]), rcond=RELATIVE, hermitian=True)
+    cross = np.einsum("kai,iap->kip", lines, gram[:, :4, 4:]) * (free / scale)[None]
     total = np.einsum("kai,iab,kbi->ki", lines, gram[:, :4, :4], lines)
-    explained = np.einsum("kip,ipq,kiq->ki", cross, inverse, cross) * (np.asarray(free) > 0)
-    number = gram[:, 3, 3]
-    return np.maximum(1 - explained / total, 0.0) * number / np.maximum(number - free, 1)
+    explained = np.einsum("kip,ipq,kiq->ki", cross, inverse, cross)
+    number, estimated = gram[:, 3, 3], free.sum(axis=1)
+    return np.maximum(1 - explained / total, 0.0) * number / np.maximum(number - estimated, 1)
 
 
 def _standard(mean_square: Float[np.ndarray, " N"], q: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:

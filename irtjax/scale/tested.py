@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.estimation.problem import Specification, layout
+from irtjax.estimation.problem import Specification, as_array, layout
 from irtjax.estimation.specify import specify
 from irtjax.estimation.specify_families import plan_families
 from irtjax.fits.fit_files import holds_fit
+from irtjax.fits.own_parameters import OwnParameters
 from irtjax.fits.result import Fit, load_fit
 from irtjax.item_models.binary import BINARY
 from irtjax.item_models.coded_counts import effective_trials
@@ -242,7 +243,22 @@ def num_free(test: Tested) -> Int[np.ndarray, " I"]:
     """Parameters of each item's curves that were estimated from the responses, those in common among them."""
     if not test.fitted:
         return np.zeros(len(test.top), int)
-    return (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places]
+    found, own = (layout(specification_of(test)).items >= 0).sum(axis=1)[test.places], own_parameters(test)
+    return found if own is None else np.where(own.free.any(axis=1), found, 0)  # of anchors nothing was
+
+
+def own_parameters(test: Tested) -> OwnParameters | None:
+    """What was estimated from the responses to each item alone; None of fits that do not tell it, or their priors."""
+    if not test.fitted:
+        nothing = np.zeros(as_array(test.items).shape)
+        return OwnParameters(nothing > 0, nothing)
+    found = test.fit.own_parameters
+    if found is None:
+        if not test.fit.maximum_likelihood and test.fit.model not in ("rasch", "1pl"):
+            return None
+        free = layout(specification_of(test)).own
+        found = OwnParameters(free, np.zeros(free.shape))
+    return found.of(test.places)
 
 
 def informative(test: Tested) -> Bool[np.ndarray, " I"]:
