@@ -15,6 +15,7 @@ from experiments.common.progress import fit_bar
 from experiments.common.settings import Settings
 from irtjax import Fit, ResponseMatrix
 from irtjax.comparison.reliability import split_half
+from irtjax.estimation.diagnostics import one_warning_of_each_kind
 from irtjax.storage.tables import read_table
 from irtjax.svi.fit import PRIORS
 
@@ -45,9 +46,10 @@ class Fitted(NamedTuple):
 
 def run(settings: Settings, responses: ResponseMatrix) -> Fitted:
     """Fits under both kinds of priors, and to two halves of the crowd."""
-    fits = {priors: fit(responses, priors, settings.seed, priors) for priors in PRIORS}
     names = iter(("half 1", "half 2"))
-    halves = split_half(responses, lambda half: fit(half, settings.priors, settings.seed, next(names)))
+    with one_warning_of_each_kind():
+        fits = {priors: fit(responses, priors, settings.seed, priors) for priors in PRIORS}
+        halves = split_half(responses, lambda half: fit(half, settings.priors, settings.seed, next(names)))
     reliability = {
         "split_half_spearman": halves.spearman,
         "subjects_per_half": halves.subjects_per_half,

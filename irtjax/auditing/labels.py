@@ -1,6 +1,7 @@
 """Predictions of any models to the difficulty of each example, and to those whose labels are likely to be wrong."""
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from irtjax.auditing.predicted import Predicted, read_predictions
 from irtjax.auditing.training_dynamics import cartography, forgetting_events
 from irtjax.auditing.wrong_keys import wrong_keys
 from irtjax.errors import InputError
+from irtjax.estimation.diagnostics import FitWarning
 from irtjax.fits.result import Fit
 from irtjax.fitting import fit
 from irtjax.responses.matrix import ResponseMatrix
@@ -113,7 +115,7 @@ def difficulty(
         InputError: one model, ids of another number, as `read_predictions`, or as `irtjax.fit`.
 
     Warns:
-        FitWarning: as `irtjax.fit`.
+        FitWarning: as `irtjax.fit`; and how many examples have a slope that cannot be told from 0.
     """
     predicted = read_predictions(predictions, labels)
     num_models, num_examples = predicted.classes.shape
@@ -122,7 +124,21 @@ def difficulty(
     ids = _ids("item_ids", item_ids, num_examples, "item")
     responses = ResponseMatrix(predicted.right, _ids("model_ids", model_ids, num_models, "model"), ids)
     found = fit(responses, model, **options)
+    _warn_of_flat_curves(found)
     return Difficulty(_table(predicted, found, in_order), found)
+
+
+def _warn_of_flat_curves(found: Fit) -> None:
+    if found.discriminates is None:
+        return
+    flat = int((~found.discriminates & ~found.extreme).sum())
+    if flat:
+        warnings.warn(
+            f"{flat:,} of {found.responses.num_items:,} examples have a slope that cannot be told from 0: their "
+            "difficulties mean nothing: take model='rasch', the default",
+            FitWarning,
+            stacklevel=3,
+        )
 
 
 def _table(predicted: Predicted, found: Fit, in_order: bool) -> pd.DataFrame:

@@ -102,6 +102,8 @@ class Saving(NamedTuple):
         certain: whether the 95% interval of `examples_ratio` leaves 1 out.
         worse: percentage points by which its test accuracy is below the baseline's where the 95% interval of the change
             leaves 0 out, so that nothing is saved; else 0.
+        change: of its test accuracy against the baseline's, percentage points.
+        change_ci: half the width of its 95% interval, NaN of one seed.
     """
 
     fewer: float
@@ -109,6 +111,8 @@ class Saving(NamedTuple):
     examples: float
     certain: bool
     worse: float
+    change: float
+    change_ci: float
 
 
 def net_saving(summary: pd.DataFrame, strategy: str) -> Saving:
@@ -124,7 +128,7 @@ def net_saving(summary: pd.DataFrame, strategy: str) -> Saving:
     certain = bool(own.examples_ratio_low > 1 or own.examples_ratio_high < 1)
     change, half = own.accuracy_change_points, own.accuracy_change_points_ci
     worse = float(-change) if change + half < 0 else 0.0  # of one seed there is no interval
-    return Saving(fewer, own.items_asked, fewer - ANSWER_COST * own.items_asked, certain, worse)
+    return Saving(fewer, own.items_asked, fewer - ANSWER_COST * own.items_asked, certain, worse, change, half)
 
 
 def _along(table: pd.DataFrame) -> pd.DataFrame:

@@ -57,6 +57,12 @@ def test_wrong_labels_are_found_with_what_they_should_be(planted, found):
         found.table = None
 
 
+def test_slopes_that_a_few_models_do_not_tell(planted):
+    logits, _, labels, _ = planted
+    with pytest.warns(irtjax.FitWarning, match=r"of 400 examples have a slope that cannot be told from 0"):
+        irtjax.difficulty(logits, labels, model="2pl")
+
+
 def test_classes_logits_and_probabilities_say_the_same(planted, found):
     logits, _, labels, _ = planted
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)

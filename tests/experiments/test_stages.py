@@ -1,6 +1,8 @@
 """The stages on real digits: the figures that they must reach, recomputed from what they wrote."""
 
 import json
+import types
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ import irtjax
 from experiments.common.factory import recipe_of
 from experiments.common.settings import Settings
 from experiments.stages import crowd, difficulty, filtering, mislabelled
-from irtjax import tasks
+from irtjax import FitWarning, ResponseMatrix, tasks
 from irtjax.comparison.reliability import alternate_subjects
 from irtjax.selection.filtering import ranking
 from irtjax.selection.subsets import SubsetRow, plan_subset
@@ -158,3 +160,16 @@ def test_items_are_matched_by_id(tmp_path):
     assert list(items.index) == list(wanted)
     at = pd.Index(whole.item_ids).get_indexer(wanted)
     np.testing.assert_allclose(items.proportion_correct, whole.values.mean(axis=0)[at], rtol=1e-5)
+
+
+def test_fits_that_warn_alike_are_one_warning(monkeypatch):
+    def doubtful(responses, priors, seed, description):
+        warnings.warn(f"{responses.num_subjects} subjects are few", FitWarning, stacklevel=2)
+        return types.SimpleNamespace(difficulty=-responses.values.mean(axis=0))
+
+    values = np.random.default_rng(0).integers(0, 2, (6, 8)).astype(np.int8)
+    ids = (np.array([f"{kind}{number}" for number in range(size)]) for kind, size in (("s", 6), ("i", 8)))
+    monkeypatch.setattr(difficulty, "fit", doubtful)
+    with pytest.warns(FitWarning) as caught:
+        difficulty.run(DEFAULTS, ResponseMatrix(values, *ids))
+    assert [str(one.message) for one in caught] == ["6 subjects are few (and 3 fits more that warned of the same)"]

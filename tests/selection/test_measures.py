@@ -89,5 +89,5 @@ def test_a_saving_is_less_the_cost_of_answers():
     columns = {"examples_used": [1000, 900, 1030], "items_asked": [0, 150, 60]}
     changes = {"accuracy_change_points": [0, -3.0, -3.0], "accuracy_change_points_ci": [0, 2.0, 4.0]}
     summary = pd.DataFrame({"strategy": ["baseline", "DDaCLAE", "window"], **columns, **ratios, **changes})
-    assert net_saving(summary, "DDaCLAE") == (100, 150, 50, True, 3)
-    assert net_saving(summary, "window") == (-30, 60, -50, False, 0)
+    assert net_saving(summary, "DDaCLAE") == (100, 150, 50, True, 3, -3, 2)
+    assert net_saving(summary, "window") == (-30, 60, -50, False, 0, -3, 4)
