@@ -103,10 +103,17 @@ def test_the_report_tells_what_the_crowd_cost(finished):
 @pytest.mark.parametrize(
     ("spread", "asked", "change", "told"),
     [
-        (1.05, 150, -1, "a saving of 50 examples per training. The crowd of 7 networks was trained on 1,000 examples"),
+        (
+            1.05,
+            150,
+            -1,
+            "points below the baseline's (95% interval: ± 5.0). The crowd of 7 networks was trained on 1,000",
+        ),
         (1.05, 150, -1, "took 2.0 minutes: 20 trainings of such a network save as much"),
         (1.2, 150, -1, "it is not certain that any number of trainings saves as much"),
         (np.nan, 150, -1, "a difference that may be chance"),
+        (1.05, 150, -1, "a saving of 50 examples per training, at a test accuracy 1.0 points below the baseline's"),
+        (1.05, 150, 2, "at a test accuracy 2.0 points above the baseline's (95% interval: ± 5.0)"),
         (1.05, 360, -1, "Together this is a loss of 20 examples per training"),
         (1.05, 360, -1, "took 2.0 minutes: no number of trainings saves as much"),
         (1.05, 150, -24, "**That is no saving:** its test accuracy is 24.0 points below the baseline's"),

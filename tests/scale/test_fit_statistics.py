@@ -159,7 +159,7 @@ def test_integrated_mean_squares_by_brute_force(fit):
     np.testing.assert_allclose(part.square, square[seen], rtol=1e-6)
     np.testing.assert_allclose(part.standardised, standardised[seen], rtol=1e-6)
     np.testing.assert_allclose(part.spread_of_standardised, spread[seen], rtol=1e-6)
-    found = mean_squares.integrated(test, np.zeros(4, int))[0]
+    found = mean_squares.integrated(test, tested.own_parameters(test))[0]
     np.testing.assert_allclose(found.outfit, standardised.sum(axis=0) / seen.sum(axis=0), rtol=1e-6)
     assert np.isnan(found.outfit_t).all()  # of eight subjects
 
