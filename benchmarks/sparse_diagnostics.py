@@ -5,7 +5,7 @@ r"""Fit of items and subjects, local dependence and DIF where each subject answe
 
 Simulates answers (`benchmarks.sparse_data`), fits the 2PL, and prints how long each analysis takes, the peak of memory
 after it, and what it finds, where there is nothing to be found. Groups are drawn at random. Expected duration on 2 CPU
-cores: five minutes with the defaults.
+cores: two minutes with the defaults.
 """
 
 import functools

@@ -121,10 +121,12 @@ def tell_wrong(cases: list[tuple[pd.DataFrame, Bool[np.ndarray, " N"]]]) -> None
 def tell_external(suspects: pd.DataFrame, task: tasks.Task) -> None:
     """Spearman's correlation of difficulty with what others have found of the same examples."""
     path, column = _EXTERNAL.value.rsplit(":", 1)
-    outside = pd.read_csv(path)
+    outside = pd.read_csv(path, dtype={"item_id": str})
     ids = outside.item_id if "item_id" in outside else task.validation.ids
     known = suspects.set_index("item_id").difficulty.reindex(ids).to_numpy()
     used = ~np.isnan(known)
+    if not used.any():
+        raise irtjax.InputError(f"{path}: no `item_id` of it is an example of the task")
     print(f"{column}, {used.sum():,} examples: Spearman {spearmanr(known[used], outside[column][used]).statistic:.3f}")
 
 

@@ -69,9 +69,7 @@ def against_published(settings: Settings, directory: Path) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     # of what happened to no network there is no number of examples
     reach = [name for name in table if name.startswith("reach_")]
-    table = table.assign(
-        **{name: table[name].where(table.reached > 0) for name in reach}
-    )  # else of what never happened
+    table = table.assign(**{name: table[name].where(table.reached > 0) for name in reach})
     for name in ("examples", "reach"):
         limits = (table[f"{name}_ratio{end}"] for end in ("", "_low", "_high"))
         columns[f"{name}_ratio"] = list(map(markdown.ratio, *limits))

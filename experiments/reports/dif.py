@@ -8,8 +8,8 @@ import pandas as pd
 
 from experiments.reports import document
 from irtjax.groups.by_fits import BY_MODEL
-from irtjax.groups.dif import Matched
-from irtjax.groups.matching import anchor_scores, responses_to
+from irtjax.groups.dif import BY_ANCHORS, Matched
+from irtjax.groups.matching import anchor_scores, answered_some, responses_to
 from irtjax.plots.dif import PANELS, dif, dif_curves
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
@@ -42,10 +42,14 @@ def write(table: pd.DataFrame, data: Matched, flags: dict[str, Any], directory: 
         member = data.responses.member[known]
         figure = dif_curves(y[known], score[known], member, data.names.tolist(), drawn["item_id"].tolist())
         save_figure(figure, directory / "dif_curves.png")
-    sizes = pd.Series(data.names[data.responses.member]).value_counts()
+    answered = np.ones(len(data.responses.member), bool)
+    if flags["method"] in BY_ANCHORS:
+        answered = answered_some(data.responses, table["anchor"].to_numpy())
+    sizes = pd.Series(data.names[data.responses.member[answered]]).value_counts()
     values = {
         "items": table,
         "sizes": sizes[data.names],
+        "without_anchor": int((~answered).sum()),
         "flagged": len(flagged),
         "large": int((flagged["class"] == "C").sum()),
         "classes": classes,

@@ -144,8 +144,8 @@ def half_to_half(fit: Fit, rng: np.random.Generator, *, shuffled: bool = False) 
     reliability that the standard errors of one fit say is that of known items: with few subjects it is high even where
     responses are shuffled.
 
-    Halves of shuffled responses are independent, whatever is computed from each: where there are more than `MANY`
-    subjects one division is enough, and fits need not come to rest.
+    Given who answered what, halves of shuffled responses are independent, whatever is computed from each: where there
+    are more than `MANY` subjects one division is enough, and fits need not come to rest.
 
     Args:
         fit: whose model is fitted to the halves.

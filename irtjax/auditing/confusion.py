@@ -35,8 +35,8 @@ def label_probability(
     P_j is the confusion matrix of model j (Dawid and Skene 1979), with the given labels in place of true ones, whose
     errors are few. A model that predicts one class whatever the example tells nothing, where a vote would count. Models
     of one kind err together, so that their likelihoods say too much: τ is the power of the likelihood that makes the
-    given labels most probable. So the probabilities are calibrated on the whole, and low ones are as rare as wrong
-    predictions are.
+    given labels most probable. The probabilities are for ranking: on average they are those of labels that fit the
+    predictions, and a low one is not the chance that the label is right.
 
     Args:
         classes: that M models predict, -1 for none.

@@ -22,6 +22,7 @@ from irtjax.responses.matrix import ResponseMatrix
 from irtjax.types import Float, Shaped
 
 FEWEST = 2  # models
+MOST_ENTRIES = 2**28  # examples times classes, of the probabilities of labels: 2 GB for each table of them
 _SUSPICION = {  # whether the least are suspected
     "mean_confidence": True,
     "label_probability": True,
@@ -38,13 +39,13 @@ class Difficulty:
     Attributes:
         table: one row per example, in the order of the labels: `item_id`; `label`; `difficulty` and `difficulty_se`, in
             logits around the mean ability of the models; `extreme`, whether all models are right or all are wrong, so
-            that the difficulty comes from the prior; `share_right` of the `num_models` that
-            predict it; `label_probability`, given the classes that all models predict, and the likeliest other class
-            `instead`, see `irtjax.auditing.confusion`; `evidence` that the label is wrong (the logarithm of the Bayes
-            factor, in nats) and `p_wrong_label`, see `irtjax.auditing.wrong_keys` (of more than 50 classes by right and
-            wrong alone), which take models as independent: far too sure of networks, which err alike. Of logits and
-            probabilities `mean_confidence` and `variability`, of checkpoints in order `forgetting_events`, see
-            `irtjax.auditing.training_dynamics`.
+            that the difficulty comes from the prior; `share_right` of the `num_models` that predict it;
+            `label_probability`, given the classes that all models predict, and the likeliest other class `instead`, see
+            `irtjax.auditing.confusion` (not there, and -1, beyond 2²⁸ examples times classes); `evidence` that the
+            label is wrong (the logarithm of the Bayes factor, in nats) and `p_wrong_label`, see
+            `irtjax.auditing.wrong_keys` (of more than 50 classes by right and wrong alone), which take models as
+            independent: far too sure of networks, which err alike. Of logits and probabilities `mean_confidence` and
+            `variability`, of checkpoints in order `forgetting_events`, see `irtjax.auditing.training_dynamics`.
         fit: of the item response model.
     """
 
@@ -158,8 +159,10 @@ def _table(predicted: Predicted, found: Fit, in_order: bool) -> pd.DataFrame:
         evidence = wrong_keys(found, choices)
     else:
         evidence = wrong_keys(found)
-    probability = label_probability(predicted.classes, predicted.labels, predicted.num_classes)
-    table["label_probability"], table["instead"] = probability.label, probability.instead
+    table["instead"] = -1
+    if len(table) * predicted.num_classes <= MOST_ENTRIES:
+        probability = label_probability(predicted.classes, predicted.labels, predicted.num_classes)
+        table["label_probability"], table["instead"] = probability.label, probability.instead
     table["evidence"], table["p_wrong_label"] = evidence.evidence, evidence.p_wrong_key
     if predicted.confidence is not None:
         table["mean_confidence"], table["variability"] = cartography(predicted.confidence)

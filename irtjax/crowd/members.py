@@ -64,7 +64,7 @@ def default_design(task: Task) -> CrowdDesign:
 
     The smallest subset of N examples of C classes is a twentieth, from 2 to 50, or two examples of each class where
     that is more, but no more than a quarter. Images for convolutions are harder: of few of them, or with most labels
-    wrong, networks learn nothing, and their answers are guesses. There it is a twentieth up to 200, and at most half of
+    wrong, networks learn little. There it is a twentieth up to 200, and at most half of
     the labels are wrong.
     """
     if task.name in DESIGNS and len(task.train.labels) >= DESIGNS[task.name].min_subset:

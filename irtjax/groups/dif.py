@@ -20,6 +20,7 @@ from irtjax.responses.values import in_memory, on_scales
 from irtjax.scale.tested import one_by_one
 from irtjax.types import Bool, Shaped
 
+PURIFIED = ": give `anchors`, or `purify=False`"  # what can be done where too few answered those that are left
 BY_ANCHORS = ("mantel_haenszel", "logistic", "score")  # subjects are matched on their answers to the anchors
 METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
 TESTS = ("both", "uniform", "nonuniform")
@@ -111,12 +112,15 @@ def dif(
     def choose(flagged: Flagged) -> tuple[Bool[np.ndarray, " I"], int]:
         def checked(tried: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
             if by_anchors:
-                _require_groups(answered_some(data.responses, tried), found)
+                _require_groups(
+                    answered_some(data.responses, tried), found, "an anchor that purification left", PURIFIED
+                )
             return flagged(tried)
 
         chosen = purified(given.num_items, checked, purify) if fixed is None else (fixed, 0)
-        if by_anchors:
-            _require_groups(answered_some(data.responses, chosen[0]), found)
+        if by_anchors and fixed is None:
+            answered = answered_some(data.responses, chosen[0])
+            _require_groups(answered, found, "an anchor that purification left", PURIFIED)
         return chosen
 
     if model == AUTO and not on_scales(given):
@@ -147,12 +151,19 @@ def _with_anchors(given: Any, found: Membership, anchors: Bool[np.ndarray, " I"]
     answered = some.counts(axis=1)[1] > 0
     if answered.all():
         return given, found
-    _require_groups(answered, found)
+    what, hint = ("an item", "") if anchors is None else ("one of these `anchors`", ": give others")
+    _require_groups(answered, found, what, hint)
     return given.choose_subjects(answered), found._replace(member=found.member[answered])
 
 
-def _require_groups(answered: Bool[np.ndarray, " J"], found: Membership) -> None:
-    """Refuses anchors that no group, or not every one, answered.
+def _require_groups(answered: Bool[np.ndarray, " J"], found: Membership, what: str, hint: str) -> None:
+    """Refuses items that no group, or not every one, answered.
+
+    Args:
+        answered: who did.
+        found: the groups.
+        what: the items, for the message.
+        hint: what can be done.
 
     Raises:
         InputError: names the first such group.
@@ -161,8 +172,7 @@ def _require_groups(answered: Bool[np.ndarray, " J"], found: Membership) -> None
     if left.min() < FEWEST:
         name = found.names[int(left.argmin())]
         raise InputError(
-            f"{left.min() or 'no'} subject of group '{name}' answered an anchor item, expected {FEWEST} or more: give "
-            "other `anchors`, or `purify=False`"
+            f"{left.min() or 'no'} subject of group '{name}' answered {what}, expected {FEWEST} or more{hint}"
         )
 
 
@@ -268,16 +278,16 @@ def _by_regression(data: Graded, test: str, choose: Choose, level: float) -> pd.
     anchors, rounds = choose(flagged)
     found = score_regression(data, anchors)
     first, last = {"both": (0, 2), "uniform": (0, 1), "nonuniform": (1, 2)}[test]
-    effect = found.nagelkerke[:, last] - found.nagelkerke[:, first]
+    statistic = getattr(found, test)
+    effect = np.where(np.isnan(statistic), np.nan, found.nagelkerke[:, last] - found.nagelkerke[:, first])
     kinds = np.where(np.isnan(effect), "", np.where(effect < MODERATE, "A", np.where(effect < LARGE, "B", "C")))
-    most = np.abs(found.log_odds).argmax(axis=1)
+    most = np.abs(np.nan_to_num(found.log_odds)).argmax(axis=1)
     others = {
         "class": kinds,
         "p_uniform": chi2.sf(found.uniform, data.num_groups - 1),
         "p_nonuniform": chi2.sf(found.nonuniform, data.num_groups - 1),
         "log_odds": np.take_along_axis(found.log_odds, most[:, None], axis=1)[:, 0],
     }
-    statistic = getattr(found, test)
     return _table(Tests(statistic, df, effect, anchors, rounds, chi2.sf(statistic, df)), others)
 
 

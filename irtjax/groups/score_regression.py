@@ -8,7 +8,7 @@ score s in group g
 without DIF, with DIF that is uniform over scores, and with DIF that is not.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,9 @@ def score_regression(data: Graded, anchors: Bool[np.ndarray, " I"]) -> ScoreRegr
         data: responses, whose grades count by their order alone, and groups; subjects who answered no anchor are left
             out.
         anchors: (I,) whose responses make the score.
+
+    Returns:
+        NaN of items whose responses are all alike or of one group.
     """
     data, score = matched_on(data, anchors)
     codes, null = _codes(data)
@@ -56,9 +59,21 @@ def score_regression(data: Graded, anchors: Bool[np.ndarray, " I"]) -> ScoreRegr
     with np.errstate(all="ignore"):
         cox_snell = -np.expm1(-2 * (heights - null[:, None]) / number)
         nagelkerke = cox_snell / -np.expm1(2 * null[:, None] / number)
-    ratios = np.maximum(2 * np.diff(heights, axis=1), 0.0)
-    log_odds = coefficients[:, UNIFORM, 1 : data.num_groups]
+    tested = _tested(data)[:, None]
+    ratios = np.where(tested, np.maximum(2 * np.diff(heights, axis=1), 0.0), np.nan)
+    log_odds = np.where(tested, coefficients[:, UNIFORM, 1 : data.num_groups], np.nan)
     return ScoreRegression(ratios[:, 0], ratios[:, 1], ratios.sum(axis=1), nagelkerke, cox_snell, log_odds)
+
+
+def _tested(data: Graded) -> Bool[np.ndarray, " I"]:
+    """Items with responses of two groups or more, not all of them alike: of others nothing is compared."""
+
+    def kinds(of: Any) -> Int[np.ndarray, " I"]:
+        _, code = np.unique(of, return_inverse=True)
+        cells = np.unique(data.items.astype(np.int64) * (len(of) + 1) + code)
+        return np.bincount(cells // (len(of) + 1), minlength=data.num_items)
+
+    return (kinds(data.y) > 1) & (kinds(data.member[data.subjects]) > 1)
 
 
 def _codes(data: Graded) -> tuple[Int[np.ndarray, " N"], Float[np.ndarray, " I"]]:

@@ -28,6 +28,7 @@ from irtjax.scoring.family_items import KnownItems, ready
 from irtjax.types import Bool, Float, Int, Shaped
 
 FEWEST_OTHER = 10
+INTERCEPT = 1  # its column among the parameters of one dimension
 ENTRIES = 2**24  # of arrays of subjects by nodes, or by items, at a time
 
 
@@ -248,15 +249,19 @@ def num_free(test: Tested) -> Int[np.ndarray, " I"]:
 
 
 def own_parameters(test: Tested) -> OwnParameters | None:
-    """What was estimated from the responses to each item alone; None of fits that do not tell it, or their priors."""
+    """What was estimated from the responses to each item alone; None of fits that do not tell it, or their priors.
+
+    Priors of fits by SVI of intercepts alone are not counted: they are wide beside any item that is `informative`.
+    """
     if not test.fitted:
         nothing = np.zeros(as_array(test.items).shape)
         return OwnParameters(nothing > 0, nothing)
     found = test.fit.own_parameters
     if found is None:
-        if not test.fit.maximum_likelihood and test.fit.model not in ("rasch", "1pl"):
-            return None
         free = layout(specification_of(test)).own
+        intercepts_alone = not free[:, np.arange(free.shape[1]) != INTERCEPT].any()
+        if not (test.fit.maximum_likelihood or intercepts_alone):
+            return None
         found = OwnParameters(free, np.zeros(free.shape))
     return found.of(test.places)
 

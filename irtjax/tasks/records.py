@@ -72,7 +72,7 @@ def order_by(columns: Columns, feature: str, place: str) -> Columns:
 
 
 def ids_of(numbers: np.ndarray | list[str], begin: str, split: str, digits: int = 5) -> np.ndarray:
-    """(N,) ids of records: a name, the split and a number; or the name and an id of text, which may have the split.
+    """(N,) ids of records: a name, the split and a number; or the name and an id of text, where all have the split.
 
     Args:
         numbers: of the records, or their ids.
@@ -82,7 +82,8 @@ def ids_of(numbers: np.ndarray | list[str], begin: str, split: str, digits: int 
     """
     if not isinstance(numbers, list):
         return np.array([f"{begin}_{split}_{number:0{digits}d}" for number in numbers.tolist()])
-    return np.array([f"{begin}_{one}" if one.startswith(split) else f"{begin}_{split}_{one}" for one in numbers])
+    start = begin if all(one.startswith(split) for one in numbers) else f"{begin}_{split}"
+    return np.array([f"{start}_{one}" for one in numbers])
 
 
 def labels_of(columns: Columns, num_classes: int, place: str) -> np.ndarray:

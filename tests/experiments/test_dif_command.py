@@ -48,9 +48,11 @@ def test_a_report_counts_and_names_what_it_shows(method, flagged, large, anchors
     items = pd.DataFrame({"item_id": [f"i{k}" for k in range(24)], "statistic": 4.7, "df": 1, "p_value": 0.07})
     items = items.assign(p_adjusted=0.8, effect=0.4, **{"class": "" if method == "raju" else "A"})
     values = {"sizes": pd.Series({"a": 3, "b": 4}), "effect": "the area", "classes": method != "raju", "shown": 20}
+    values["without_anchor"] = 3 if method == "score" else 0
     values |= {"flagged": flagged, "large": large, "anchors": anchors, "versions": {}, "items": items}
     text, lines = render.render("dif", values | {"flags": {"method": method, "level": 0.05}})
     assert lines[1].startswith(says.format("a false-discovery rate of 0.05"))
+    assert lines[0].endswith("3 more answered no anchor and are left out.") == (method == "score")
     assert "Those with the 20 smallest p-values; `dif.csv` has all." in text
     assert ("| z² |" in text, "| class |" in text) == (method == "raju", method != "raju")
 

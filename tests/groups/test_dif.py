@@ -47,6 +47,17 @@ def every(data):
     return np.ones(data.num_items, bool)
 
 
+def test_items_that_compare_nothing_have_no_regression():
+    """One that the first group alone answered, and one that all have right."""
+    y = matrix(simulated(4, num_items=6))
+    y[150:, 2], y[:, 3] = np.nan, 1.0
+    found = dif(pd.DataFrame(y), np.repeat(["a", "b"], 150), "logistic", purify=False)
+    columns = ["statistic", "p_value", "p_adjusted", "effect", "log_odds", "p_uniform"]
+    assert found.loc[[2, 3], columns].isna().all(axis=None)
+    assert found.loc[[0, 1, 4, 5], columns].notna().all(axis=None)
+    assert found.loc[[2, 3], "class"].tolist() == ["", ""]
+
+
 def test_strata_are_those_of_the_references(reference):
     responses, groups, read = reference
     own, plain, purified = read("own_MH_ETS"), read("difR_MH_corrected"), read("difR_MH_corrected_purified")

@@ -13,6 +13,7 @@ from irtjax.estimation.priors import GUESSING_PRIOR
 from irtjax.scale import tested
 
 ITEMS = 100
+CHANCE = 0.09  # share of 500 standard normal numbers beyond 1.96, that is exceeded with a chance of 0.0001
 FEW = {"missing": 0.9, "num_subjects": 4000}  # 400 responses to an item, 10 of a subject
 
 
@@ -67,21 +68,21 @@ def test_own_parameters_are_saved_and_unknown_ones_have_no_t(rasch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "spread", "design", "options"),
+    ("model", "spread", "design", "options", "most"),
     [
-        ("rasch", 0.0, {}, {}),
-        ("1pl", 0.0, FEW, {}),
-        ("2pl", 0.3, {}, {}),
-        ("2pl", 0.3, FEW, {}),
-        ("2pl", 0.3, FEW, {"priors": None}),
-        ("3pl", 0.3, FEW | {"guessing": True}, {}),
+        ("rasch", 0.0, {}, {}, CHANCE),
+        ("1pl", 0.0, FEW, {}, CHANCE),
+        ("2pl", 0.3, {}, {}, CHANCE),
+        ("2pl", 0.3, FEW, {}, CHANCE),
+        ("2pl", 0.3, FEW, {"priors": None}, CHANCE),
+        ("3pl", 0.3, FEW | {"guessing": True}, {}, 0.15),  # three times the level: few answers hardly tell asymptotes
     ],
 )
-def test_t_is_about_standard_normal(model, spread, design, options):
-    """Over five sets; the shares of |t| above 1.96 are for the guide."""
+def test_t_is_about_standard_normal(model, spread, design, options, most):
+    """Over five sets; what is printed is in the guide."""
     fits = [irtjax.fit(simulated(s, spread, **design)[0], model, standard_errors=False, **options) for s in range(5)]
     t = pd.concat(map(irtjax.item_fit, fits))[["infit_t", "outfit_t"]]
     print(
         model, design, options, t.mean().round(2).tolist(), t.std().round(2).tolist(), (t.abs() > 1.96).mean().tolist()
     )
-    assert (t.abs() > 1.96).mean().lt(0.1).all()
+    assert (t.abs() > 1.96).mean().lt(most).all()

@@ -224,5 +224,7 @@ def test_purified_anchors_that_some_subjects_did_not_answer():
             alone = irtjax.dif(kept, groups[left], method, anchors=chosen)
             pd.testing.assert_series_equal(alone["statistic"], found["statistic"])
     cells[groups == 1, :10] = -1
-    with pytest.raises(InputError, match="no subject of group '1' answered an anchor item, expected 2 or more"):
+    with pytest.raises(
+        InputError, match="no subject of group '1' answered one of these `anchors`, expected 2 or more: give others"
+    ):
         irtjax.dif(pd.DataFrame(cells).replace(-1, np.nan), groups, "logistic", anchors=list(map(str, range(10))))
