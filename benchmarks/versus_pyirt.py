@@ -28,7 +28,7 @@ from irtjax import ResponseMatrix, SparseResponses, write_responses
 from irtjax.errors import InputError
 from irtjax.responses.sparse import of_matrix
 from irtjax.storage.files import whole_file, writable_directory
-from irtjax.svi.fit import PRIORS
+from irtjax.svi.choices import PRIORS
 
 REQUIREMENTS = {"pyirt": "py-irt==0.7.1", "girth": "girth==0.8.0", "mirt": "mirt==1.2.0"}
 TOLERANCE = 1.05  # of the smallest RMSE: an earlier end of py-irt's training that is as good as its best

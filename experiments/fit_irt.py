@@ -50,9 +50,8 @@ from irtjax.responses.matrix import require_estimable
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses, on_scales
-from irtjax.scale.misfit import write_misfit
-from irtjax.svi.fit import BEST, PRIORS, STARTS
-from irtjax.svi.fit import MODELS as BY_SVI
+from irtjax.svi.choices import BEST, PRIORS, STARTS
+from irtjax.svi.choices import MODELS as BY_SVI
 
 _RESPONSES = define_paths(
     "responses",
@@ -253,6 +252,10 @@ def main() -> None:
         if ranked:
             _draw_ranking(fit, directory)
         if _MISFIT.value:
+            from irtjax.scale.misfit import (
+                write_misfit,  # as other fits need no `scipy.stats`, which takes long to import
+            )
+
             write_misfit(fit, directory)
         if _GUARD.value:
             formulas.guard(directory)

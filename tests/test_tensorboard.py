@@ -16,7 +16,7 @@ from irtjax import InputError, tasks
 from irtjax.crowd import train_crowd
 from irtjax.selection import compare_curricula
 from irtjax.tensorboard import Writer, of_progress
-from irtjax.training.groups import Progress
+from irtjax.training.progress import Progress
 from irtjax.training.recipe import Recipe
 
 RESPONSES = REPOSITORY / "docs/guide/responses.csv"

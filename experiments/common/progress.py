@@ -13,8 +13,7 @@ from tqdm import tqdm
 
 from experiments.common import peers, tensorboard
 from irtjax.errors import InputError, printable
-from irtjax.training.groups import Progress
-from irtjax.training.progress import seconds_left
+from irtjax.training.progress import Progress, seconds_left
 
 _FORMAT = "  {desc:<12} {bar} {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
 _BEST_GUESS = _FORMAT.replace("{remaining}", "{left}")

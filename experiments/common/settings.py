@@ -13,7 +13,7 @@ from irtjax.crowd.train import STOP_ON
 from irtjax.selection.compare import PROBE_ERROR
 from irtjax.selection.filtering import CENTRES
 from irtjax.selection.strategies import CurriculumOptions
-from irtjax.svi.fit import PRIORS
+from irtjax.svi.choices import PRIORS
 from irtjax.tasks.options import TaskOptions
 from irtjax.training.recipe import SGD_RATE, Recipe
 

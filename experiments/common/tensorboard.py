@@ -10,7 +10,7 @@ from absl import flags
 
 from experiments.common.path_flags import define_path
 from irtjax.tensorboard import Writer
-from irtjax.training.groups import Progress
+from irtjax.training.progress import Progress
 
 
 def define_tensorboard() -> Any:

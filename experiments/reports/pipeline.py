@@ -14,7 +14,7 @@ from experiments.stages.difficulty import load_items
 from irtjax.plots.difficulty import contact_sheet, densities, suspect_sheet
 from irtjax.plots.style import save_figure
 from irtjax.selection.filtering import centre_of
-from irtjax.svi.model import PRIORS
+from irtjax.svi.choices import PRIORS
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS
 

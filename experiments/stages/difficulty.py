@@ -17,7 +17,7 @@ from irtjax import Fit, ResponseMatrix
 from irtjax.comparison.reliability import split_half
 from irtjax.estimation.diagnostics import one_warning_of_each_kind
 from irtjax.storage.tables import read_table
-from irtjax.svi.fit import PRIORS
+from irtjax.svi.choices import PRIORS
 
 MAX_STEPS = 4000
 

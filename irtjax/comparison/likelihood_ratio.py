@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
@@ -73,7 +73,7 @@ def ratio(restricted: Fit, full: Fit) -> LikelihoodRatio:
             f"the full model has {more} parameters, the restricted one {fewer}: give the restricted model first"
         )
     statistic = 2 * (of_full - of_restricted)
-    return LikelihoodRatio(statistic, degrees, float(chi2.sf(statistic, degrees)))
+    return LikelihoodRatio(statistic, degrees, float(chdtrc(degrees, statistic)))
 
 
 def require_same_responses(restricted: Fit, full: Fit) -> None:

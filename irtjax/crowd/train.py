@@ -27,10 +27,10 @@ from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, Split, sample_split
 from irtjax.tasks.validation import require_ids
 from irtjax.training.data import Data, default_mesh, to_device
-from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, Progress, train_groups
+from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, train_groups
 from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots, is_short
-from irtjax.training.progress import reporter
+from irtjax.training.progress import Progress, reporter
 from irtjax.training.recipe import Recipe, default_recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import Int
 

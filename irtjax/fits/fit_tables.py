@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
@@ -87,7 +87,7 @@ def covariates(population: FittedLatentRegression) -> pd.DataFrame:
         ending = f"_{k + 1}" if coefficients.shape[1] > 1 else ""
         z = np.abs(coefficients[:, k]) / errors[:, k]
         columns |= {f"coefficient{ending}": coefficients[:, k], f"coefficient{ending}_se": errors[:, k]}
-        columns[f"p_value{ending}"] = 2 * norm.sf(z)
+        columns[f"p_value{ending}"] = 2 * ndtr(-z)
     return pd.DataFrame({**columns, "counted_from": origins})
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from irtjax import processes
 from irtjax.tasks import Task
 from irtjax.training.data import Data, default_mesh, to_device
-from irtjax.training.groups import Group, Progress, train_groups
+from irtjax.training.groups import Group, train_groups
 from irtjax.training.loop import Plan
 from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots, is_short
+from irtjax.training.progress import Progress
 from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
 from irtjax.types import AnyArray, Float, Int
 

@@ -21,14 +21,15 @@ from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
 from irtjax.svi.choice import Search, best_run
+from irtjax.svi.choices import BEST, LOCATIONS, MODELS, STARTS
 from irtjax.svi.directions import rotated
 from irtjax.svi.engine import Approximation, Task, Variational
 from irtjax.svi.estimates import result_of
 from irtjax.svi.guide import relative
-from irtjax.svi.model import MODELS, PRIORS, PriorFunction, hyperparameters
+from irtjax.svi.model import PRIORS, PriorFunction, hyperparameters
 from irtjax.svi.placing import answers_on_devices, responses_on_devices, size_of, start_on_devices, without_padding
 from irtjax.svi.programs import PLACES, Settings, steps_per_chunk
-from irtjax.svi.start import BEST, LOCATIONS, STARTS, starting_point
+from irtjax.svi.start import starting_point
 
 MOST_BLOCKS = 1000  # of single answers; a step takes its time for each subject anyway
 

@@ -17,8 +17,6 @@ from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
 from irtjax.svi.answers import Block, Dealt, drawn
 from irtjax.types import AnyArray, Int
 
-MODELS = ("1pl", "2pl")
-
 
 class Priors(NamedTuple):
     """Distributions of one ability, one difficulty, and (2PL) one discrimination, which is positive."""

@@ -25,9 +25,6 @@ from irtjax.svi.directions import Rotation, coefficients
 from irtjax.svi.guide import Normal, Start
 from irtjax.types import Scalar
 
-LOCATIONS = ("mml", "proportions")  # the first stands where they are equally good
-BEST = "best"  # of these
-STARTS = (BEST, *LOCATIONS)
 LEAST_SLOPE = 0.1  # a discrimination is positive here
 LEAST_VARIANCE = 1e-2
 LEAST_ABILITY_VARIANCE = 0.25  # few responses may leave none to maximum likelihood, from where it is a long way back

@@ -16,6 +16,7 @@ from irtjax.errors import InputError
 from irtjax.storage.archives import Arrays
 from irtjax.storage.digests import digest
 from irtjax.training.pool import EMPTY, Finished, Job, Pool, accuracies, begin, epochs, shapes, train_all
+from irtjax.training.progress import Progress
 from irtjax.training.resume import Checkpoints, Folder, open_folder, wait_for
 
 CHECKPOINT_SECONDS = 30.0
@@ -27,22 +28,6 @@ TRAINED: Columns = {
     "best_epochs": jax.ShapeDtypeStruct((), np.int32),
     "best_accuracies": jax.ShapeDtypeStruct((), np.float32),
 }
-
-
-class Progress(NamedTuple):
-    """Where networks that are trained, in one pool or several, stand.
-
-    Attributes:
-        finished, training, waiting: numbers of networks.
-        accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
-        epochs: that the networks have behind them, added up; a run that goes on counts on.
-    """
-
-    finished: int
-    training: int
-    waiting: int
-    accuracies: np.ndarray
-    epochs: int = 0
 
 
 class Group(NamedTuple):

@@ -5,15 +5,30 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from tqdm import tqdm
 
-from irtjax.training.groups import Progress
-
 NOTE_AFTER = 10.0  # seconds
 _LOG = logging.getLogger("irtjax")
+
+
+class Progress(NamedTuple):
+    """Where networks that are trained, in one pool or several, stand.
+
+    Attributes:
+        finished, training, waiting: numbers of networks.
+        accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
+        epochs: that the networks have behind them, added up; a run that goes on counts on.
+    """
+
+    finished: int
+    training: int
+    waiting: int
+    accuracies: np.ndarray
+    epochs: int = 0
 
 
 Report = Callable[[Progress], None]

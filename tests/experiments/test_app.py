@@ -18,7 +18,7 @@ from simulation import simulate
 
 import irtjax
 from experiments.common import cli, progress
-from irtjax.training.groups import Progress
+from irtjax.training.progress import Progress
 
 RESPONSES = REPOSITORY / "docs" / "guide" / "responses.csv"
 BINARIES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("[a-z]*.py"))

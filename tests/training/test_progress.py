@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irtjax.training import progress
-from irtjax.training.groups import Progress
+from irtjax.training.progress import Progress
 
 ACCURACIES = np.array([0.25, 0.75, np.nan])
 
