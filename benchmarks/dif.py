@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -121,7 +121,7 @@ def _share(chosen: np.ndarray, among: np.ndarray) -> float:
 
 def _p_values(answers: pd.DataFrame, member: list[str], method: str) -> np.ndarray:
     """Of all items; NaN where a group does not determine a fit of its own."""
-    options = {"method": "raju", "test": "uniform"} if method == SIGNED else {"method": method}
+    options: dict[str, Any] = {"method": "raju", "test": "uniform"} if method == SIGNED else {"method": method}
     try:
         return irtjax.dif(answers, member, **options)["p_value"].to_numpy()
     except irtjax.InputError as error:
