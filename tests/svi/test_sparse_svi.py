@@ -17,7 +17,7 @@ from irtjax.kernels import answers as of_answers
 from irtjax.kernels import likelihood
 from irtjax.kernels.sharding import along_subjects, mesh_of
 from irtjax.responses.sparse import SparseResponses, of_matrix
-from irtjax.svi import answers, guide, placing, start
+from irtjax.svi import answers, choices, guide, placing, start
 from irtjax.svi import fit as svi
 from irtjax.svi import model as svi_model
 
@@ -159,7 +159,7 @@ def test_a_fit_is_that_of_the_matrix():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.6, 1.0])
-@pytest.mark.parametrize("model", svi_model.MODELS)
+@pytest.mark.parametrize("model", choices.MODELS)
 def test_fits_are_those_of_the_matrix(model, share):
     responses, _, _ = simulate(*{0.1: (350, 150), 0.6: SHAPE, 1.0: SHAPE}[share], seed=1, missing=1 - share)
     # later the rounding of a thousand steps may decide when a search comes to rest
@@ -186,7 +186,7 @@ def test_several_devices_find_what_one_does(model, start):
     agree(fit(mesh=mesh_of(1, 4)), fit())
 
 
-@pytest.mark.parametrize("name", start.LOCATIONS)
+@pytest.mark.parametrize("name", choices.LOCATIONS)
 def test_starts_are_those_of_the_matrix(name):
     responses, _, _ = simulate(*SHAPE, seed=1, missing=0.3)
     single = of_matrix(responses)
