@@ -1,9 +1,11 @@
 """From Python: fits from tables, scores by name, fits saved and restored, and what they say of themselves."""
 
+import ast
 import contextlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -38,6 +40,15 @@ def test_every_room_is_an_attribute():
     assert set(irtjax.__all__) <= set(dir(irtjax))
     with pytest.raises(AttributeError, match="module 'irtjax' has no attribute 'room'"):
         _ = irtjax.room
+
+
+def test_type_checkers_see_the_names_where_they_are_loaded_from():
+    """The names stand three times: for type checkers, for the import on first use, and in `__all__`."""
+    tree = ast.parse(Path(irtjax.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: line.module for line in block.body for alias in line.names}
+    assert seen == irtjax._PLACE_OF
+    assert set(irtjax.__all__) == seen.keys() | {"InputError", "versions"}
 
 
 def test_importing_the_package_imports_little_else():

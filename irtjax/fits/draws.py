@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
+from irtjax.responses.values import on_scales
 from irtjax.types import Float, Shaped
 
 Draws = dict[str, Float[np.ndarray, "draws N"]]
@@ -40,6 +42,26 @@ def item_draws(items: ItemPosterior, num_draws: int, rng: np.random.Generator) -
     slope = np.exp(normal_draws(items.log_discrimination, items.log_discrimination_sd, num_draws, rng))
     difficulty = items.pivot - normal_draws(items.logit, items.logit_sd, num_draws, rng) / slope
     return {"difficulty": difficulty, "discrimination": slope}
+
+
+def draws_of(fit: Any, num_draws: int, seed: int) -> Draws:
+    """Draws of the abilities and items of a `Fit` by SVI.
+
+    Raises:
+        InputError: the fit is not by SVI, or the numbers are out of range.
+    """
+    whole_number("num_draws", num_draws, 1)
+    whole_number("seed", seed, 0, LARGEST_SEED)
+    if fit.estimator != "svi":
+        raise InputError(f"a fit by {fit.estimator} has standard errors, and no posterior of items: use svi")
+    rng, of = np.random.default_rng(seed), fit.item_columns
+    draws = {"ability": normal_draws(fit.ability, fit.ability_se, num_draws, rng)}
+    if on_scales(fit.responses):
+        names = [name for name in of if f"{name}_se" in of]
+        return draws | {name: normal_draws(of[name], of[f"{name}_se"], num_draws, rng) for name in names}
+    if fit.item_posterior is not None:
+        return draws | item_draws(fit.item_posterior, num_draws, rng)
+    return draws | {"difficulty": normal_draws(fit.difficulty, fit.difficulty_se, num_draws, rng)}
 
 
 def to_arviz(draws: Draws, subject_ids: Shaped[np.ndarray, " J"], item_ids: Shaped[np.ndarray, " I"]) -> Any:

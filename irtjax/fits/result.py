@@ -1,17 +1,16 @@
 """The result of a fit, whichever estimator made it."""
 
 import dataclasses
-import math
 import os
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
-from irtjax.fits import fit_files, fit_summary, fit_tables, fit_text, item_prediction
-from irtjax.fits.draws import Draws, ItemPosterior, item_draws, normal_draws, to_arviz
+from irtjax.fits import fit_files, fit_record, fit_summary, fit_tables, fit_text, item_prediction
+from irtjax.fits.draws import Draws, ItemPosterior, draws_of, to_arviz
+from irtjax.fits.equality import same
 from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.own_parameters import OwnParameters
 from irtjax.fits.regression import Regression
@@ -19,8 +18,6 @@ from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
 from irtjax.populations.latent_regression import FittedLatentRegression
 from irtjax.populations.normal import Population
-from irtjax.responses.values import on_scales
-from irtjax.versions import versions
 
 Z_95 = 1.96  # standard errors on either side of an estimate, of its 95% interval
 
@@ -89,7 +86,7 @@ class Fit:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+        return all(same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
 
     def __hash__(self) -> int:
         return hash((self.responses, self.model, self.estimator, self.log_likelihood))
@@ -137,19 +134,7 @@ class Fit:
         Raises:
             InputError: the fit is not by SVI, or the numbers are out of range.
         """
-        whole_number("num_draws", num_draws, 1)
-        whole_number("seed", seed, 0, LARGEST_SEED)
-        if self.estimator != "svi":
-            raise InputError(f"a fit by {self.estimator} has standard errors, and no posterior of items: use svi")
-        rng = np.random.default_rng(seed)
-        draws = {"ability": normal_draws(self.ability, self.ability_se, num_draws, rng)}
-        if on_scales(self.responses):
-            names = [name for name in self.item_columns if f"{name}_se" in self.item_columns]
-            of = self.item_columns
-            return draws | {name: normal_draws(of[name], of[f"{name}_se"], num_draws, rng) for name in names}
-        if self.item_posterior is not None:
-            return draws | item_draws(self.item_posterior, num_draws, rng)
-        return draws | {"difficulty": normal_draws(self.difficulty, self.difficulty_se, num_draws, rng)}
+        return draws_of(self, num_draws, seed)
 
     def to_arviz(self, num_draws: int = 1000, seed: int = 0) -> Any:
         """`draws` for ArviZ (`irtjax.fits.draws.to_arviz`)."""
@@ -300,48 +285,11 @@ class Fit:
         With k parameters and log-likelihood l: AIC = 2k - 2l, BIC = k log J - 2l, SABIC = k log((J + 2)/24) - 2l.
         They compare fits at their maxima; under priors (`maximum_likelihood`) only fits of the same model and priors.
         """
-        k, deviance, sample = self.num_parameters, -2 * self.log_likelihood, self.responses.num_subjects
-        return {
-            "aic": 2 * k + deviance,
-            "bic": k * math.log(sample) + deviance,
-            "sabic": k * math.log((sample + 2) / 24) + deviance,
-        }
+        return fit_record.information_criteria(self)
 
     def record(self) -> dict[str, Any]:
         """The contents of `fit.json`, where numbers that are not finite become null."""
-        return {
-            "model": self.model,
-            "estimator": self.estimator,
-            "num_subjects": self.responses.num_subjects,
-            "num_items": self.responses.num_items,
-            "log_likelihood": self.log_likelihood,
-            "log_likelihood_error": self.log_likelihood_error,
-            "num_parameters": self.num_parameters,
-            **self.information_criteria(),
-            "iterations": self.iterations,
-            "converged": self.converged,
-            "status": self.status.value,
-            "population_mean": np.asarray(self.reference.mean).tolist(),
-            "population_sd": np.asarray(self.reference.sd).tolist(),
-            **fit_tables.of_populations(self.population),
-            "notes": self.notes(),
-            **self.details,
-            "seconds": self.seconds,
-            "versions": versions(),
-        }
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equality of what a fit is made of: arrays, tuples and dictionaries of them, numbers; NaN equals NaN."""
-    if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, tuple | list):
-        return type(one) is type(other) and len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict) and one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-        )
-    return bool(one == other) or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
+        return fit_record.record(self)
 
 
 def load_fit(directory: str | os.PathLike) -> Fit:

@@ -45,7 +45,8 @@ def read(task: str, source: Prepared, split: str, features: dict[str, bool], on_
         signature(source),
         sorted(features),
     )
-    packed = cached(cache_name(source, split), key, lambda: _pack(_read(source, split, list(features), on_progress)))
+    name = f"{source.dataset.replace('/', '-')}-{source.folder.name}-{split}"
+    packed = cached(name, key, lambda: _pack(_read(source, split, list(features), on_progress)))
     columns = _unpack(packed)
     for feature, needed in features.items():
         if needed and feature not in columns:
@@ -136,11 +137,6 @@ def images_of(columns: Columns, shape: tuple[int, ...], place: str) -> np.ndarra
     if found != expected:
         raise InputError(f"{place}: images of {found}, expected {expected}; `dataset` must name data of that kind")
     return images
-
-
-def cache_name(source: Prepared, split: str) -> str:
-    """How files of the cache begin."""
-    return f"{source.dataset.replace('/', '-')}-{source.folder.name}-{split}"
 
 
 def signature(source: Prepared) -> list[tuple[str, int, int]]:
