@@ -52,6 +52,7 @@ OF_STRATEGIES = {  # settings, and the strategies that use them
     ("curriculum_length", "initial_share"): OF_COMPETENCE,
     ("ability", "probe", "probe_error"): OF_ABILITY,
     ("window",): {"window"},
+    ("floor",): OF_ABILITY,
 }
 USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 task_flags.define_flags(USED)

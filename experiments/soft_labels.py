@@ -8,7 +8,7 @@ Soft labels are shares of answers: of people (--answers), given (--soft_labels),
   B2            with these and further data (--extra_data)
   B3            with every answer as an example of its own
   I-CCE, I-MSE  SLMG-I: in every epoch the training data, then the soft items with their soft labels
-  S-CCE, S-MSE  SLMG-S: --meta_epochs epochs on the training data, then as many on the soft items, and so on
+  S-CCE, S-MSE  SLMG-S: --epochs_in_a_row epochs on the training data, then as many on the soft items, and so on
 
   python -m experiments.soft_labels --task=digits --predictions=runs/demo/crowd/predictions_train.npz \
     --output_dir=runs/soft_labels
@@ -66,8 +66,8 @@ _RESPONDENTS = flags.DEFINE_integer(
 )
 _NETWORKS = define_path("networks", "predictions_extra.npz of a crowd: compare its soft labels with those of --answers")
 _ITEMS = define_path("items", "items.csv with the items' difficulties, for --networks")
-_META_EPOCHS = flags.DEFINE_integer(
-    "meta_epochs", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=LARGEST
+_EPOCHS_IN_A_ROW = flags.DEFINE_integer(
+    "epochs_in_a_row", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=LARGEST
 )
 _SEEDS = flags.DEFINE_integer("seeds", 20, "networks for each method", lower_bound=1, upper_bound=LARGEST)
 SOURCES = ("answers", "soft_labels", "predictions")
@@ -109,7 +109,7 @@ def main() -> None:
     compared = _compared(found)
     if _RESPONDENTS.value:
         found.of_people(_RESPONDENTS.value, chosen.seed)  # raises before anything is trained
-    own = {"seeds": _SEEDS.value, "methods": ",".join(methods), "meta_epochs": _META_EPOCHS.value}
+    own = {"seeds": _SEEDS.value, "methods": ",".join(methods), "epochs_in_a_row": _EPOCHS_IN_A_ROW.value}
     own |= {"codes": ",".join(_CODES.value)} if source == "answers" else {}
     own |= {"soft_share": _SHARE.value} if source == "predictions" else {}
     own |= {"respondents": _RESPONDENTS.value} if _RESPONDENTS.value else {}
@@ -178,7 +178,7 @@ def _train(
                 recipe=recipe,
                 num_seeds=number,
                 first_seed=seed,
-                meta_epochs=_META_EPOCHS.value,
+                epochs_in_a_row=_EPOCHS_IN_A_ROW.value,
                 further=further,
                 on_epoch=progress.on_epoch,
             )

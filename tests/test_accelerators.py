@@ -429,6 +429,9 @@ NETWORKS = {  # what they read; what they multiply
     "nse": ("sentences", "mixed"),
     "esim": ("pairs", "mixed"),
     "bert": ("word pieces", "mixed"),
+    "lenet_study": ("images", "bfloat16"),
+    "lstm_study": ("sentences", "bfloat16"),
+    "cnn_study": ("pairs", "bfloat16"),
 }
 
 
@@ -456,7 +459,7 @@ def task_from(inputs, format):
     return Task("toy", split, split, split, ("a", "b"), format)
 
 
-SLOW_TO_LOWER = "lenet", "vgg16", "resnet", "cnn", "esim", "bert"
+SLOW_TO_LOWER = "lenet", "vgg16", "resnet", "cnn", "esim", "bert", "lenet_study", "lstm_study", "cnn_study"
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,7 @@ class Settings:
         positive=True,
     )
     window: float = _of_curricula(**_as_in(CurriculumOptions, "half_width"))
+    floor: bool = _of_curricula(**_as_in(CurriculumOptions, "floor"))
 
     @property
     def networks(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from irtjax.training.recipe import NETWORK_RECIPES, RECIPES, Recipe, default_rec
 
 
 class PublishedChange(NamedTuple):
-    """Change of a strategy against the baseline, in percent (Lalor and Yu 2020; Lalor 2020, chapter 6).
+    """Change of a strategy against the baseline, in percent (the dissertation, Lalor 2020, table 6.1).
 
     The networks and crowds there are others than ours; for cifar10 and snli the data are too.
 

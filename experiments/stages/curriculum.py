@@ -52,7 +52,7 @@ def run(
         items.difficulty.to_numpy(),
         strategies,
         recipe=recipe,
-        options=CurriculumOptions(settings.curriculum_length, settings.initial_share, settings.window),
+        options=CurriculumOptions(settings.curriculum_length, settings.initial_share, settings.window, settings.floor),
         num_seeds=settings.curriculum_seeds,
         first_seed=settings.seed,
         population=population if settings.ability == "map" else None,

@@ -2,7 +2,7 @@
 
     logit P(right) = β0 + β1 b + β2 log n + β3 b log n
 
-for a network that was trained on n examples and an item of difficulty b (Lalor, Wu, Munkhdalai and Yu 2018, section 4).
+for a network that was trained on n examples and an item of difficulty b (Lalor, Wu, Munkhdalai and Yu 2018, 2.3).
 """
 
 import warnings

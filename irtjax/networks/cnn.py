@@ -10,6 +10,7 @@ from irtjax.networks.convolution import shift
 from irtjax.networks.layers import Dense, dropout, matmul, only_active, split_key, width_mask
 from irtjax.networks.sizes import Sentences, Sizes
 from irtjax.networks.words import Words, max_over_time
+from irtjax.tasks.task import PADDING
 
 WINDOWS = (3, 4, 5)
 
@@ -24,21 +25,30 @@ class CnnClassifier(nnx.Module):
     filters, are concatenated. A linear layer would add up what each sentence says without comparing them, so one tanh
     layer follows (after Bowman et al. 2015): logits = V dropout(tanh(T [ĉ; ĉ'] + d)) + c.
     `width` is the number of units of the word projection, and of filters of each size.
+
+    Args:
+        sizes: of the inputs and layers.
+        active: hidden units that are not masked.
+        joined: a pair is read as one sentence, the hypothesis after the premise, as by Lalor (2020, 3.2.2.2).
+        rngs: of the initial weights.
     """
 
-    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, joined: bool = False, rngs: nnx.Rngs):
         width, (dimension, num_sentences) = sizes.width, sizes.inputs
-        self.dropout = sizes.dropout
+        num_sentences = 1 if joined else num_sentences
+        self.dropout, self.joined = sizes.dropout, joined
         self.words = Words(dimension, width, rngs=rngs)
         self.filters = nnx.List([Dense(n * width, width, rngs=rngs) for n in WINDOWS])
-        joined = num_sentences * len(WINDOWS) * width
-        self.layers = nnx.List([Dense(joined, 2 * width, rngs=rngs)] if num_sentences > 1 else [])
-        self.out = Dense(2 * width if num_sentences > 1 else joined, sizes.num_classes, rngs=rngs)
+        features = num_sentences * len(WINDOWS) * width
+        self.layers = nnx.List([Dense(features, 2 * width, rngs=rngs)] if num_sentences > 1 else [])
+        self.out = Dense(2 * width if num_sentences > 1 else features, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 
     def __call__(self, embeddings: jax.Array, inputs: tuple[jax.Array, ...], key: jax.Array | None = None) -> jax.Array:
         """(V, D) vectors and (B, L) word numbers of each sentence -> (B, C) logits."""
         feature_key, layer_key = split_key(key, 2)
+        if self.joined:
+            inputs = (one_after_the_other(inputs),)
         u = jnp.concatenate([self.features(embeddings, sentence) for sentence in inputs], axis=-1)
         u = dropout(u, self.dropout, feature_key)
         for layer in self.layers:
@@ -62,3 +72,9 @@ class CnnClassifier(nnx.Module):
             largest = max_over_time(window, present) + layer.bias[...][None]
             features.append(only_active(self.mask, nnx.relu(largest)))
         return jnp.concatenate(features, axis=-1)
+
+
+def one_after_the_other(sentences: tuple[jax.Array, ...]) -> jax.Array:
+    """Word numbers (B, L) of each sentence -> (B, ΣL), the words of all without padding between them."""
+    words = jnp.concatenate([sentence.astype(jnp.int32) for sentence in sentences], axis=1)
+    return jnp.take_along_axis(words, jnp.argsort(words == PADDING, axis=1, stable=True), axis=1)

@@ -18,11 +18,17 @@ class LeNet(nnx.Module):
     kernels over images padded to keep their size and pools of 2 × 2; u = relu(W_1 vec(x_2) + c_1) of 8 · width units;
     logits = W_2 u + c_2. Dropout before both dense layers. (Bias and rectifier come after the pool, where they cost a
     quarter; neither changes which of four values is the largest.)
+
+    Args:
+        sizes: of the inputs and layers.
+        active: channels of the first convolution that are not masked.
+        dropout_once: only between the two dense layers, as by Lalor (2020, 5.2.1).
+        rngs: of the initial weights.
     """
 
-    def __init__(self, sizes: Sizes[Images], active: jax.Array | int, *, rngs: nnx.Rngs):
+    def __init__(self, sizes: Sizes[Images], active: jax.Array | int, *, dropout_once: bool = False, rngs: nnx.Rngs):
         width, (height, breadth, channels) = sizes.width, sizes.inputs.shape
-        self.format, self.dropout = sizes.inputs.format, sizes.dropout
+        self.format, self.dropout, self.dropout_once = sizes.inputs.format, sizes.dropout, dropout_once
         self.first = Convolution(KERNEL, channels, width, rngs=rngs)
         self.second = Convolution(KERNEL, width, 2 * width, rngs=rngs)
         self.pixels = -(-height // 4) * -(-breadth // 4)
@@ -37,7 +43,7 @@ class LeNet(nnx.Module):
         for layer in (self.first, self.second):
             pooled = convolve_and_pool(x, layer.kernel[...])
             x = only_active(self.mask, nnx.relu(pooled + along_last(layer.bias[...], pooled)))
-        flat = dropout(x.reshape(x.shape[0], -1), self.dropout, flat_key)
+        flat = dropout(x.reshape(x.shape[0], -1), self.dropout, None if self.dropout_once else flat_key)
         hidden = only_active(self.mask, nnx.relu(self.hidden(flat)))
         return self.out(dropout(hidden, self.dropout, hidden_key))
 

@@ -18,15 +18,21 @@ class LstmClassifier(nnx.Module):
     A pair (Bowman et al. 2015), with one encoder per sentence:
         u_0 = [h_L; h'_L'],  u_k = tanh(T_k u_{k-1} + d_k) for k = 1, 2, 3, of 2 · width units,  logits = V u_3 + c.
     The word projection and each encoder have `width` units. Dropout is applied to the encoders' inputs and last states.
+
+    Args:
+        sizes: of the inputs and layers.
+        active: hidden units that are not masked.
+        always_deep: three tanh layers for one sentence too, of `width` units, as Lalor (2020, 3.2.2.1) has them.
+        rngs: of the initial weights.
     """
 
-    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, rngs: nnx.Rngs):
+    def __init__(self, sizes: Sizes[Sentences], active: jax.Array | int, *, always_deep: bool = False, rngs: nnx.Rngs):
         width, (dimension, num_sentences) = sizes.width, sizes.inputs
         self.dropout = sizes.dropout
         self.words = Words(dimension, width, rngs=rngs)
         self.encoders = nnx.List([Lstm(width, width, rngs=rngs) for _ in range(num_sentences)])
-        joined = num_sentences * width
-        self.layers = nnx.List([Dense(joined, joined, rngs=rngs) for _ in range(3 if num_sentences > 1 else 0)])
+        joined, deep = num_sentences * width, always_deep or num_sentences > 1
+        self.layers = nnx.List([Dense(joined, joined, rngs=rngs) for _ in range(3 * deep)])
         self.out = Dense(joined, sizes.num_classes, rngs=rngs)
         self.mask = width_mask(width, active)
 

@@ -1,5 +1,6 @@
 """The networks of this package by name."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -34,7 +35,8 @@ class Kind(NamedTuple):
     tables: bool = False
 
 
-# dropout as published for vgg16, resnet, cnn, esim and bert; our own choice for the others
+# dropout as published for vgg16, resnet, cnn, esim and bert; our own choice for the others; `…_study` are those of
+# Lalor (2020), where ours differ: three tanh layers after one sentence too, pairs read as one, dropout in one place
 KINDS = {
     "mlp": Kind(Mlp, (), 0.0, tables=True),
     "lenet": Kind(LeNet, (), 0.5),
@@ -45,4 +47,7 @@ KINDS = {
     "nse": Kind(NseClassifier, (1, 2), 0.3),
     "esim": Kind(EsimClassifier, (2,), 0.5),
     "bert": Kind(BertClassifier, (1, 2), 0.1, encoder=True),
+    "lenet_study": Kind(functools.partial(LeNet, dropout_once=True), (), 0.5),
+    "lstm_study": Kind(functools.partial(LstmClassifier, always_deep=True), (1, 2), 0.2),
+    "cnn_study": Kind(functools.partial(CnnClassifier, joined=True), (1, 2), 0.5),
 }

@@ -122,6 +122,7 @@ def compare_curricula(
             probe_error=probe_error,
             on_epoch=on_epoch,
             monitor=monitor,
+            floor=options.floor,
             mesh=own_mesh,
         )
         jax.effects_barrier()  # reports of the last epochs

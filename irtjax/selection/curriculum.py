@@ -64,7 +64,7 @@ class Curriculum:
         ============================  ======================================================================
 
     Where a rule by ability selects less than a minibatch, `batch_size` examples about the middle of those are selected,
-    and twice as many at each further such epoch.
+    and twice as many at each further such epoch; with `options.floor` False, what the rule selects, perhaps nothing.
 
     Attributes:
         difficulty: (N,) b, in logits.
@@ -101,7 +101,7 @@ class Curriculum:
             difficulty: (N,) of the training examples in their order, logits; or a series with their ids as index.
             rule: one of `RULES`.
             batch_size: examples of a minibatch of the training.
-            options: T and c0 of CB-linear and CB-root, and the width of the window.
+            options: T and c0 of CB-linear and CB-root, the width of the window, and the floor of rules by ability.
             population: for rules by ability, None for maximum likelihood, else the prior of a MAP estimate.
             share: of the examples that a filter keeps, above 0 to 1.
             percent_correct: (N,) share of the crowd that was right, 0 to 1, for PCUB and PCLB.
@@ -263,8 +263,11 @@ class Curriculum:
         if np.isnan(found.ability):
             raise InputError(f"`answers`: none of {right.size:,} examples was asked, which says nothing of the ability")
         rule, ascending = rule_of(self.rule, self.options), self._items.ascending
-        selected, left = _at_least(rule, ascending, found.ability, self._min_examples, self.batch_size)
-        self._min_examples = int(left)
+        if self.options.floor:
+            selected, left = _at_least(rule, ascending, found.ability, self._min_examples, self.batch_size)
+            self._min_examples = int(left)
+        else:
+            selected = rule(ascending, found.ability)
         numbers = asked, int(selected.first), int(selected.num_examples)
         return Epoch(epoch, float(found.ability), float(found.standard_error), *numbers)
 

@@ -57,6 +57,7 @@ def train_curriculum(
     probe_error: float | None = None,
     on_epoch: OnEpoch | None = None,
     monitor: AdaptiveTest | None = None,
+    floor: bool = True,
     mesh: jax.sharding.Mesh | None = None,
 ) -> History:
     """Trains one network per key under one strategy; all epochs of all seeds are one jitted program.
@@ -69,8 +70,9 @@ def train_curriculum(
     A network that answers everything right has θ = +inf by maximum likelihood, one that answers everything wrong -inf.
     Where a rule selects fewer examples than one minibatch, `batch_size` examples about the middle of those are trained
     on instead, and twice as many at each further such epoch: training on a handful of the easiest, often of a single
-    class, can leave the ability where it was. A selection of at least a minibatch is followed exactly, even if the
-    ability stays the same until early stopping.
+    class, can leave the ability where it was. The algorithm of the study has no such floor: without `floor`, what is
+    selected is trained on, however little, and nothing in an epoch that selects nothing. A selection of at least a
+    minibatch is followed exactly, even if the ability stays the same until early stopping.
 
     Args:
         trainer: how to train.
@@ -87,6 +89,7 @@ def train_curriculum(
             accuracies of the seeds on one device.
         monitor: an adaptive test on the training examples, which the networks take after each epoch
             (`irtjax.selection.tracking`). It has no effect on training.
+        floor: for a rule, whether there is a least number of examples, see above.
         mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
 
     Raises:
@@ -111,7 +114,7 @@ def train_curriculum(
         jnp.float32(probe_error) if by_sample else None,
         monitor,
     )
-    return loop.train(_Curriculum(trainer, rule, on_epoch), keys, problem, mesh)
+    return loop.train(_Curriculum(trainer, rule, on_epoch, floor), keys, problem, mesh)
 
 
 def _require_fitting(data: Data, shape: tuple[int, ...], monitor: AdaptiveTest | None) -> None:
@@ -168,11 +171,12 @@ class _Memory(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Curriculum:
-    """A `training.loop.Program`: how to train, the rule (None for a schedule), and the callback."""
+    """A `training.loop.Program`: how to train, the rule (None for a schedule), the callback, the floor of a rule."""
 
     trainer: Trainer
     rule: Rule | None
     on_epoch: OnEpoch | None
+    floor: bool
 
     def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, _Memory]:
         """The networks; abilities are 0, the mean of the crowd, as no network has been asked yet."""
@@ -192,7 +196,8 @@ class _Curriculum:
         trainer, data = self.trainer, problem.data
         estimate = _estimate(self, problem, learners, memory, active)
         selected, min_examples = _select(self, problem, learners, memory, estimate)
-        num_steps = jnp.where(active, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
+        trains = active & (selected.num_examples > 0)
+        num_steps = jnp.where(trains, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
         trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
         accuracies = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
         dev_accuracy = accuracies(trained.parameters, data.embeddings, data.validation)
@@ -250,6 +255,9 @@ def _select(
         assert problem.counts is not None  # a schedule or a rule
         count = problem.counts[learners.epoch]
         return Range(jnp.zeros_like(count), count), memory.min_examples
+    if not program.floor:
+        select_alone = jax.vmap(program.rule, (None, 0))
+        return select_alone(problem.items.ascending, estimate.ability), memory.min_examples
     select = jax.vmap(at_least_a_minibatch, (None, None, 0, 0, None))
     return select(
         program.rule, problem.items.ascending, estimate.ability, memory.min_examples, program.trainer.batch_size

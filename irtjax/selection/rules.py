@@ -30,7 +30,9 @@ Rule = Callable[[jax.Array, jax.Array], Range]  # (difficulties in ascending ord
 
 
 def up_to_ability(ascending: Float[jax.Array, " N"], ability: Float[jax.Array, ""] | float) -> Range:
-    """DDaCLAE: items no harder than the network is able, b ≤ θ (Lalor and Yu 2020, algorithm 1).
+    """DDaCLAE: items no harder than the network is able, b ≤ θ (Lalor and Yu 2020; Lalor 2020, algorithm 3).
+
+    Its text has ≤, line 4 of the algorithm <. They differ where an item is exactly as hard as the network is able.
 
     Args:
         ascending: (N,) difficulties in ascending order, logits.

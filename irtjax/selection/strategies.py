@@ -25,6 +25,9 @@ class CurriculumOptions:
         length: T of CB-linear and CB-root: epochs until they use all data.
         initial_share: c0 of CB-linear and CB-root: share of the data at epoch 0.
         half_width: of the window: largest distance of items from the ability, in logits.
+        floor: by ability, where fewer examples than a minibatch are selected: whether `batch_size` about their middle
+            are trained on, and twice as many at each further such epoch; otherwise what is selected, and with nothing
+            selected the epoch is left out, as in the study.
 
     Raises:
         InputError: a field out of its bounds.
@@ -33,6 +36,7 @@ class CurriculumOptions:
     length: int = bounded(10, 1)
     initial_share: float = bounded(0.01, 0, 1)
     half_width: float = bounded(1.0, positive=True)
+    floor: bool = bounded(True)
 
     def __post_init__(self) -> None:
         """Refuses what is out of bounds."""

@@ -40,7 +40,7 @@ class Schedule:
     soft: np.ndarray
 
 
-def schedule(method: str, num_epochs: int, meta_epochs: int) -> Schedule:
+def schedule(method: str, num_epochs: int, epochs_in_a_row: int) -> Schedule:
     """The passes of a method (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
 
         =======  =============================================================================================
@@ -49,26 +49,29 @@ def schedule(method: str, num_epochs: int, meta_epochs: int) -> Schedule:
         B2       as B1, and further data with hard labels
         B3       the training data and every answer to a soft item as an example with a hard label, as one
         I-…      SLMG-I: in every epoch the training data, then the soft items with their soft labels
-        S-…      SLMG-S: e epochs on the training data, then e on the soft items, and so on
+        S-…      SLMG-S: e epochs on the training data, then e on the soft items, and so on (algorithm 2)
         =======  =============================================================================================
+
+    So S-… has half as many passes over the training data as the others in as many epochs. What the study calls
+    meta-epochs is how often S-… repeats both.
 
     Args:
         method: one of `METHODS`.
         num_epochs: E.
-        meta_epochs: e of SLMG-S.
+        epochs_in_a_row: e of SLMG-S.
 
     Raises:
         InputError: unknown method, or e below 1.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
-    if meta_epochs < 1:
-        raise InputError(f"{meta_epochs} epochs in a row on soft labels, expected at least 1")
+    if epochs_in_a_row < 1:
+        raise InputError(f"{epochs_in_a_row} epochs in a row on soft labels, expected at least 1")
     every = np.ones(num_epochs, bool)
     if method.startswith("I-"):
         return Schedule(every, every)
     if method.startswith("S-"):
-        hard = np.arange(num_epochs) // meta_epochs % 2 == 0
+        hard = np.arange(num_epochs) // epochs_in_a_row % 2 == 0
         return Schedule(hard, ~hard)
     return Schedule(every, ~every)
 

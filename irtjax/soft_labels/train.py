@@ -43,7 +43,7 @@ def train_method(
     recipe: Recipe,
     num_seeds: int = 20,
     first_seed: int = 0,
-    meta_epochs: int = 3,
+    epochs_in_a_row: int = 3,
     further: Split | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -60,7 +60,7 @@ def train_method(
         recipe: how networks are trained; its steps per epoch have no use here, as an epoch is made of passes.
         num_seeds: S.
         first_seed: of initial weights and minibatches; the others are the numbers after it.
-        meta_epochs: e of SLMG-S.
+        epochs_in_a_row: e of SLMG-S.
         further: the further data of B2.
         on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
@@ -74,7 +74,7 @@ def train_method(
     """
     if not len(task.train.labels) and method not in WITHOUT_HARD_DATA:
         raise InputError(f"{method} needs training examples beside the items with soft labels, and there are none")
-    when = schedule(method, recipe.max_epochs, meta_epochs)
+    when = schedule(method, recipe.max_epochs, epochs_in_a_row)
     joined, hard, soft = _streams(task, items, method, recipe.batch_size, further)
     hard = hard._replace(steps=np.where(when.hard, hard.steps, 0))
     soft = soft._replace(steps=np.where(when.soft, soft.steps, 0))

@@ -54,6 +54,8 @@ def test_a_study_has_its_own_settings(found):
     assert (study["optimizer"], study["momentum"], study["learning_rate"]) == ("sgd", 0.5, 0.01)
     assert (study["epoch"], study["epochs"], study["patience"], study["num_models"]) == ("pass", 100, 0, 1000)
     assert (study["curriculum_epochs"], study["curriculum_patience"]) == (200, 0)
+    assert (study["network"], study["probe"], study["floor"]) == ("lenet_study", "all", False)
+    assert (fast["probe"], fast["floor"]) == ("sample", True)
 
 
 def test_the_flag_file_of_a_study_is_its_preset(found):

@@ -36,11 +36,19 @@ def bilstm(layer, xs):
     return np.concatenate([lstm(layer["forward"], xs), lstm(layer["backward"], xs[::-1])[::-1]], axis=1)
 
 
-def lstm_network(p, sentences):
+def lstm_network(p, sentences, layers=None):
     u = np.concatenate([lstm(p["encoders"][at], xs)[-1] for at, xs in enumerate(sentences)])
-    for at in range(3 if len(sentences) > 1 else 0):
+    for at in range((3 if len(sentences) > 1 else 0) if layers is None else layers):
         u = np.tanh(dense(p["layers"][at], u))
     return dense(p["out"], u)
+
+
+def lstm_study_network(p, sentences):
+    return lstm_network(p, sentences, layers=3)
+
+
+def cnn_study_network(p, sentences):
+    return cnn_network(p, [np.concatenate(sentences)])
 
 
 def cnn_network(p, sentences):

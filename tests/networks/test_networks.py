@@ -17,7 +17,7 @@ from irtjax.training.recipe import default_recipe
 TEXT, PAIR, IMAGES, COLOURS = text(1), text(2), images(8, 8, 1), images(8, 6, 3)
 ODD = images(7, 5, 2)
 TEXT_NETWORKS = [("lstm", TEXT), ("lstm", PAIR), ("cnn", TEXT), ("cnn", PAIR), ("nse", TEXT), ("nse", PAIR)]
-TEXT_NETWORKS += [("esim", PAIR)]
+TEXT_NETWORKS += [("esim", PAIR), ("lstm_study", TEXT), ("cnn_study", PAIR)]
 
 
 def named(cases, slow=()):
@@ -25,7 +25,7 @@ def named(cases, slow=()):
     return [pytest.param(*case, id=f"{case[0]}-{at}", marks=marks[at]) for at, case in enumerate(cases)]
 
 
-PAIR_NETWORKS = [(name, PAIR) for name in ("lstm", "cnn", "nse", "esim")]
+PAIR_NETWORKS = [(name, PAIR) for name in ("lstm", "cnn", "nse", "esim", "cnn_study")]
 
 
 def random_parameters(network, width, seed=0, active=None):
@@ -149,7 +149,10 @@ def test_padding_changes_no_answer(name, task):
 
 @pytest.mark.parametrize(
     ("name", "task"),
-    named([("mlp", IMAGES), ("lenet", IMAGES), ("resnet", IMAGES), *PAIR_NETWORKS], slow=("nse", "esim")),
+    named(
+        [("mlp", IMAGES), ("lenet", IMAGES), ("resnet", IMAGES), ("lstm_study", TEXT), *PAIR_NETWORKS],
+        slow=("nse", "esim", "cnn_study"),
+    ),
 )
 def test_a_masked_network_is_a_narrower_one(name, task):
     active = width_for(task)
@@ -217,6 +220,23 @@ def test_dropout_follows_the_key_and_is_absent_without_one(name, task, dropout):
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 1e-3
     assert np.abs(one - without).max() > 1e-3
+
+
+def test_the_lenet_of_the_studies_drops_out_hidden_units_alone():
+    network = networks.build("lenet_study", IMAGES, IMAGE_WIDTH)
+    parameters = random_parameters(network, IMAGE_WIDTH)
+    out = np.zeros((8 * IMAGE_WIDTH, 3), np.float32)
+    out[[0, 8, 16], [0, 1, 2]] = 1  # a logit is one hidden unit
+    parameters["out"]["kernel"].set_value(jnp.asarray(out))
+    parameters["out"]["bias"].set_value(jnp.zeros(3))
+    parameters["hidden"]["bias"].set_value(jnp.full(8 * IMAGE_WIDTH, 20.0))  # beyond the rectifier
+    logits = jax.jit(network.logits)
+    whole = np.asarray(logits(parameters, None, IMAGES.train.inputs, None))
+    drawn = np.array([logits(parameters, None, IMAGES.train.inputs, jax.random.key(seed)) for seed in range(20)])
+    kept = drawn != 0
+    assert (whole > 0).all()
+    assert 0.3 < kept.mean() < 0.7
+    np.testing.assert_allclose(drawn[kept], np.broadcast_to(2 * whole, drawn.shape)[kept], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "task"), named([("lstm", TEXT), ("lenet", IMAGES)]))

@@ -54,7 +54,7 @@ def test_a_task_in_word_pieces(task):
     (rows,) = task.train.inputs
     spelled = [" ".join(PIECES[number] for number in row if number) for row in rows[:5]]
     assert spelled == [f"[CLS] {text} [SEP]" for text in task.train.texts[:5]]
-    assert set(networks.choices(task)) == {"lstm", "cnn", "nse", "bert"}
+    assert set(networks.choices(task)) == {"lstm", "cnn", "nse", "bert", "lstm_study", "cnn_study"}
     np.testing.assert_array_equal(task.format.embeddings, weights()["embeddings.word_embeddings.weight"])
 
 

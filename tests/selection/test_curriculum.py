@@ -18,7 +18,7 @@ from irtjax import networks, tasks
 from irtjax.errors import InputError
 from irtjax.networks import Network
 from irtjax.populations.normal import Population
-from irtjax.selection import Curriculum, ddaclae
+from irtjax.selection import Curriculum, CurriculumOptions, ddaclae
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Range, Window, beyond_ability, up_to_ability, widen
@@ -132,6 +132,19 @@ def test_a_network_that_knows_nothing_still_gets_on():
     np.testing.assert_array_equal(history.examples_used[0], [4, 8, 16, 32, 64, 64])  # doubling, from one minibatch
 
 
+def test_without_a_floor_what_is_selected_is_all_there_is():
+    """As in the study: nothing in an epoch that selects nothing, one minibatch of fewer examples than it has."""
+    difficulty = np.linspace(-3, 3, SIZE)
+    options = CurriculumOptions(floor=False)
+    for num_right, count in ((0, 0), (9, 3), (12, 8), (SIZE, SIZE)):
+        history = train(ladder(num_right), difficulty, up_to_ability, learning_rate=1e-9, floor=False)
+        assert num_right in (0, SIZE) or count == (difficulty <= expected_ability(num_right, difficulty)).sum()
+        np.testing.assert_allclose(history.share, count / SIZE)
+        np.testing.assert_array_equal(history.examples_used, count and max(count // 4 * 4, 4))
+        own = Curriculum(difficulty, batch_size=4, options=options)
+        assert own.indices(0, np.arange(SIZE) < num_right).size == count
+
+
 def test_the_share_falls_with_the_ability():
     difficulty = np.linspace(-3, 3, 64)
     history = train(ladder(51), difficulty, up_to_ability, learning_rate=-0.7)
@@ -140,7 +153,7 @@ def test_the_share_falls_with_the_ability():
 
 
 def test_an_epoch_leaves_the_memory_of_who_has_stopped():
-    program = ddaclae._Curriculum(TRAINER, up_to_ability, None)
+    program = ddaclae._Curriculum(TRAINER, up_to_ability, None, True)
     items = rank_items(jnp.linspace(-3, 3, 64))
     problem = ddaclae._Problem(ladder(0), items, jnp.float32(0), None, None, None, None)
     learners, memory = program.begin(problem, KEYS)

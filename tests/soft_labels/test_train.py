@@ -103,7 +103,7 @@ def test_methods_train_and_differ(digits):
     for trained in (b0, interleaved):
         assert ((trained.answers["test"] == task.test.labels).mean(1) > 0.6).all()
     assert (b0.answers["test"] != interleaved.answers["test"]).any()
-    never = train("S-CCE", meta_epochs=3)
+    never = train("S-CCE", epochs_in_a_row=3)
     np.testing.assert_array_equal(never.answers["test"], b0.answers["test"])
     alone = train_method(task, items, "B0", recipe=RECIPE, num_seeds=1, first_seed=1, mesh=one_device())
     np.testing.assert_array_equal(alone.answers["test"][0], b0.answers["test"][1])
