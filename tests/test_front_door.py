@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -105,6 +106,29 @@ def test_a_saved_fit_is_restored_to_the_last_bit(which, tmp_path, request):
     }  # fmt: skip
     pd.testing.assert_frame_equal(restored.items(), fit.items())
     json.loads((tmp_path / "new" / "fit" / "fit.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_no_one_can_write_to_a_fit(fit, tmp_path):
+    fit.save(tmp_path)
+    for one in (fit, irtjax.load_fit(tmp_path)):
+        arrays = [one.difficulty, one.ability, one.ability_se, one.unbounded, one.responses.values]
+        arrays += [leaf for leaf in one.parameters if leaf is not None]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 99
+    items = fit.items()
+    items["difficulty"] += 1  # a table is the caller's own
+    assert (items.difficulty > fit.items().difficulty).all()
+
+
+def test_what_a_fit_has_not_is_said(fit, tmp_path):
+    of_two = dataclasses.replace(fit, item_columns={"intercept": fit.difficulty})
+    with pytest.raises(InputError, match="items of this fit have no difficulty, but intercept: see `items"):
+        _ = of_two.difficulty
+    with pytest.raises(InputError, match=r"xxx: no such path is possible \(File name too long\)"):
+        fit.save("x" * 300)
+    with pytest.raises(InputError, match="`full` is of type str, expected a fit"):
+        irtjax.likelihood_ratio_test(fit, "a fit")
 
 
 def test_damaged_archives_are_one_error(fit, tmp_path):

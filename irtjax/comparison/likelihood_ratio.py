@@ -82,6 +82,11 @@ def require_same_responses(restricted: Fit, full: Fit) -> None:
     Raises:
         InputError: says which.
     """
+    for name, fit in (("restricted", restricted), ("full", full)):
+        if not isinstance(fit, Fit):
+            raise InputError(
+                f"`{name}` is of type {type(fit).__name__}, expected a fit (`irtjax.fit`, `irtjax.load_fit`)"
+            )
     if restricted.estimator != "mml" or full.estimator != "mml":
         raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
     one, other = restricted.responses, full.responses

@@ -148,7 +148,8 @@ class Monitor:
 
         Args:
             step: of training; what `table` calls it.
-            answer: from item ids, `at_a_time` or fewer, to as many answers: 1 right, 0 wrong, None for none.
+            answer: from item ids, `at_a_time` or fewer, to as many answers: 1 right, 0 wrong, None for none. A series
+                with the ids as index may have another order.
 
         Raises:
             InputError: another number of answers, or something else in them.
@@ -214,13 +215,29 @@ def share_of_bank(
     return Share(centre, float(np.sqrt(weights @ ((mean - centre) ** 2 + sd**2))), float(low), float(high))
 
 
+def _in_order(given: Any, asked: list[str]) -> Any:
+    """Answers that are a series by item id in the order of the items; others, and a series that only counts, as they are.
+
+    Raises:
+        InputError: a series of other ids, or of one twice.
+    """
+    if not isinstance(given, pd.Series) or isinstance(given.index, pd.RangeIndex):
+        return given
+    ids = given.index.astype(str)
+    if sorted(ids) != sorted(asked):
+        raise InputError(
+            f"`answer` gave a series with the index {', '.join(ids)!s:.100}, expected each of {', '.join(asked)!s:.100}"
+        )
+    return given.set_axis(ids)[asked]
+
+
 def _checked(given: Any, asked: list[str]) -> Int[np.ndarray, " K"]:
     """Answers as numbers, -1 for none.
 
     Raises:
         InputError: they are not one an item, or no answers.
     """
-    answers = list(np.asarray(given, object).ravel())
+    answers = list(np.asarray(_in_order(given, asked), object).ravel())
     if len(answers) != len(asked):
         raise InputError(f"`answer` gave {len(answers)} answers to {len(asked)} items, expected one each")
     for item, value in zip(asked, answers, strict=True):

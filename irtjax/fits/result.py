@@ -13,6 +13,7 @@ from irtjax.fits.draws import Draws, ItemPosterior, draws_of, to_arviz
 from irtjax.fits.equality import same
 from irtjax.fits.joint_covariance import JointCovariance
 from irtjax.fits.own_parameters import OwnParameters
+from irtjax.fits.read_only import read_only
 from irtjax.fits.regression import Regression
 from irtjax.fits.status import Status
 from irtjax.populations.groups import FittedGroups
@@ -27,7 +28,7 @@ class Fit:
     """Item parameters and abilities on one logit scale.
 
     `repr(fit)` has its main figures in five lines, and notes; `fit.summary()` in a few more. Two fits are equal if
-    every figure in them is, the seconds included.
+    every figure in them is, the seconds included. Its arrays cannot be written to.
 
     The origin of the scale is the mean ability of the population, and its unit is the standard deviation of the
     population. Where the model has slopes of 1 the unit is the logit, and with anchor items the scale is theirs.
@@ -82,6 +83,11 @@ class Fit:
     slope_regression: Regression | None = None
     covariance: JointCovariance | None = None
     own_parameters: OwnParameters | None = None
+
+    def __post_init__(self) -> None:
+        """Keeps arrays from being written to."""
+        for name in set(self.__dataclass_fields__) - {"responses"}:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fit):
@@ -161,13 +167,22 @@ class Fit:
 
     @property
     def difficulty(self) -> np.ndarray:
-        """(I,) difficulties; models of one dimension only."""
-        return self.item_columns["difficulty"]
+        """(I,) difficulties; models of one dimension only.
+
+        Raises:
+            InputError: the items of the model have none.
+        """
+        return self._column("difficulty")
 
     @property
     def difficulty_se(self) -> np.ndarray:
-        """(I,) standard errors of the difficulties."""
-        return self.item_columns["difficulty_se"]
+        """(I,) standard errors of the difficulties, as `difficulty`."""
+        return self._column("difficulty_se")
+
+    def _column(self, name: str) -> np.ndarray:
+        if name not in self.item_columns:
+            raise InputError(f"items of this fit have no {name}, but {', '.join(self.item_columns)}: see `items()`")
+        return self.item_columns[name]
 
     def items(self) -> pd.DataFrame:
         """One row per item, with the columns of `items.csv`."""

@@ -24,7 +24,8 @@ from irtjax.responses.formats.data_frames import (
 from irtjax.responses.formats.given import Given, of_array, of_scipy, of_sparse
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, long_names
 from irtjax.responses.formats.shards import holds_shards
-from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.responses.masks import unmasked
+from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
@@ -207,7 +208,7 @@ def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
 
 def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarray, list[str], list[str]]:
     """An array of subjects by items, and names of both."""
-    missing = np.ma.getmaskarray(data) if isinstance(data, np.ma.MaskedArray) else None
+    data = unmasked(data)
     try:
         array = np.asarray(data)
     except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
@@ -225,7 +226,4 @@ def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarra
         )
     subjects = [f"subject_{j}" for j in range(1, array.shape[0] + 1)]
     items = [f"item_{i}" for i in range(1, array.shape[1] + 1)] if item_ids is None else list(item_ids)
-    if missing is not None:
-        null: Any = {"f": np.nan, "O": None, "U": ""}.get(array.dtype.kind, MISSING)
-        array = np.where(missing, null, array)
     return array, subjects, items

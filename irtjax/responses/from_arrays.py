@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.responses.masks import as_floats
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.scaled import Scale, ScaledResponses
-from irtjax.types import Float, Int
+from irtjax.types import Shaped
 
 Ids = Sequence[str] | np.ndarray
 
 
 def of_grades(
-    table: Float[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, labels: Sequence[Any] = ()
+    table: Shaped[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, labels: Sequence[Any] = ()
 ) -> ScaledResponses:
     """Grades on one scale.
 
@@ -27,7 +28,7 @@ def of_grades(
     Raises:
         InputError: a grade that is not of the scale.
     """
-    array = np.asarray(table, float)
+    array = as_floats(table)
     there = np.isfinite(array)
     known = np.unique(array[there]) if not len(labels) else np.array(labels, float)
     places = np.searchsorted(known, array)
@@ -44,7 +45,7 @@ def of_grades(
 
 
 def of_counts(
-    successes: Float[np.ndarray, "J I"] | Int[np.ndarray, "J I"],
+    successes: Shaped[np.ndarray, "J I"],
     trials: Any,
     subject_ids: Ids,
     item_ids: Ids,
@@ -60,7 +61,7 @@ def of_counts(
     Raises:
         InputError: what is no number of successes, or no trials of a response; names subject and item.
     """
-    k = np.asarray(successes, float)
+    k = as_floats(successes)
     try:
         n = np.broadcast_to(np.asarray(trials, float), k.shape)
     except ValueError as error:
@@ -81,7 +82,7 @@ def of_counts(
 
 
 def of_shares(
-    table: Float[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, *, ends: bool = True
+    table: Shaped[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, *, ends: bool = True
 ) -> ScaledResponses:
     """Shares from 0 to 1, NaN where missing.
 
@@ -94,7 +95,7 @@ def of_shares(
     Raises:
         InputError: a share that is less than 0 or more than 1, or an end where there may be none.
     """
-    shares = np.asarray(table, float)
+    shares = as_floats(table)
     there = ~np.isnan(shares)
     inside = (shares >= 0) & (shares <= 1) if ends else (shares > 0) & (shares < 1)
     if (there & ~inside).any():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from irtjax.errors import InputError, NotScoredError
+from irtjax.responses.masks import unmasked
 from irtjax.storage.sources import shown
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
@@ -59,7 +60,7 @@ class ResponseMatrix:
     are equal if they hold the same responses under the same ids in the same order.
 
     Attributes:
-        values: (J, I) int8; 1 right, 0 wrong, -1 missing.
+        values: (J, I) int8; 1 right, 0 wrong, -1 missing; masked cells of a masked array are missing.
         subject_ids: (J,) strings, unique.
         item_ids: (I,) strings, unique.
 
@@ -78,7 +79,7 @@ class ResponseMatrix:
         subject_ids: np.ndarray | Sequence[str],
         item_ids: np.ndarray | Sequence[str],
     ) -> None:
-        values = np.asarray(values)
+        values = np.asarray(unmasked(values))
         if values.dtype.kind not in "biuf":
             raise InputError(f"responses of type {values.dtype}, expected integers")
         subjects, items = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")
@@ -300,4 +301,5 @@ def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) 
     classes, gold = np.asarray(predictions), np.asarray(labels)
     if classes.ndim != 2 or gold.shape != classes.shape[1:]:
         raise InputError(f"predictions have shape {classes.shape} and labels {gold.shape}, expected (J, I) and (I,)")
-    return (classes == gold[None, :]).astype(np.int8)
+    graded = (classes == gold[None, :]).astype(np.int8)
+    return np.where(np.ma.getmaskarray(predictions), np.int8(MISSING), graded) if np.ma.isMA(predictions) else graded

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from irtjax.errors import InputError
+from irtjax.responses.masks import unmasked
 from irtjax.responses.matrix import MISSING, as_ids, require_unique
 from irtjax.types import Bool, Float, Int, Shaped
 
@@ -94,7 +95,7 @@ class ScaledResponses:
         InputError: ids that do not name rows and columns, or as many scales as there are not items.
     """
 
-    values: Float[np.ndarray, "J I"] | Int[np.ndarray, "J I"]
+    values: Shaped[np.ndarray, "J I"]
     subject_ids: Shaped[np.ndarray, " J"]
     item_ids: Shaped[np.ndarray, " I"]
     scales: tuple[Scale, ...]
@@ -103,11 +104,14 @@ class ScaledResponses:
 
     def __post_init__(self) -> None:
         subjects, items = as_ids(self.subject_ids, "subject"), as_ids(self.item_ids, "item")
-        require_unique(subjects, items, self.values.shape)
+        values = np.array(unmasked(self.values))
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"responses of type {values.dtype}, expected numbers")
+        require_unique(subjects, items, values.shape)
         if len(self.scales) != len(items):
             raise InputError(f"{len(self.scales)} scales of {len(items)} items")
         for name, leaf in (
-            ("values", np.array(self.values)),
+            ("values", np.where(np.isnan(values), MISSING, values) if values.dtype.kind == "f" else values),
             ("subject_ids", subjects.copy()),
             ("item_ids", items.copy()),
         ):

@@ -7,6 +7,7 @@ import numpy as np
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.compressed_rows import answered_again, kept_answers, sorted_answers
+from irtjax.responses.masks import unmasked
 from irtjax.responses.matrix import MISSING, require_sound_ids
 
 REPEATS = ("refuse", "last")  # what is done with a second answer of a subject to an item
@@ -28,7 +29,7 @@ def in_rows(
         raise InputError(f"`repeats` {repeats!r}, expected one of {', '.join(REPEATS)}")
     for what, ids in (("subject", subject_ids), ("item", item_ids)):
         require_sound_ids(ids, what)
-    subjects, items, answers = (np.asarray(leaf).ravel() for leaf in (subjects, items, answers))
+    subjects, items, answers = (np.asarray(leaf).ravel() for leaf in (subjects, items, unmasked(answers)))
     if not len(subjects) == len(items) == len(answers):
         raise InputError(f"{len(subjects):,} subjects, {len(items):,} items and {len(answers):,} answers")
     for what, at, ids in (("subjects", subjects, subject_ids), ("items", items, item_ids)):

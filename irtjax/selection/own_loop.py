@@ -14,6 +14,7 @@ from irtjax.errors import InputError
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.populations.normal import Population
+from irtjax.responses.masks import unmasked
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Rule
 from irtjax.selection.strategies import STRATEGIES, CurriculumOptions
@@ -176,7 +177,7 @@ _ability = jax.jit(ability_1pl)
 
 def _array(values: Any) -> Any:
     """An array of JAX as it is, all else as one of NumPy, without what JAX does not know."""
-    return values if isinstance(values, jax.Array) else np.asarray(values)
+    return values if isinstance(values, jax.Array) else np.asarray(unmasked(values))
 
 
 def _traced(*values: Any) -> bool:

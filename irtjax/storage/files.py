@@ -112,7 +112,7 @@ def writable_directory(path: str | Path) -> Path:
         InputError: it cannot be made or written to.
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
+    if exists(path) and not path.is_dir():
         raise InputError(f"{path}: is a file, expected a folder or a new name")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -121,6 +121,18 @@ def writable_directory(path: str | Path) -> Path:
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         raise InputError(f"{path}: cannot write there ({_reason(error)})") from error
     return path
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder.
+
+    Raises:
+        InputError: none can have that name, or it cannot be looked for.
+    """
+    try:
+        return path.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path):.100}: no such path is possible ({_reason(error)})") from error
 
 
 def write_csv(table: pd.DataFrame, path: str | Path) -> None:
@@ -209,7 +221,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 def _missing(path: Path) -> list[Path]:
     """The folders that would have to be made for `path`, the innermost first."""
-    return [folder for folder in (path, *path.parents) if not folder.exists()]
+    return [folder for folder in (path, *path.parents) if not exists(folder)]
 
 
 @contextlib.contextmanager

@@ -95,6 +95,16 @@ def test_batches_skipped_items_and_exposure():
     for given, message in (([1], "gave 1 answers to 4 items"), ([1, 0, 2, 1], "gave 2 to item 'i"), ("1111", "expect")):
         with pytest.raises(InputError, match=message):
             monitor(2, lambda items, given=given: given)
+    # a series by item id may have any order, one of other ids is refused
+    right = {item: number % 2 for number, item in enumerate(TABLE.item_id)}
+    whole = pd.Series(right)
+    in_order, shuffled = (
+        Monitor(TABLE, max_items=10, at_a_time=4)(0, of)
+        for of in (lambda items: [right[item] for item in items], lambda items: whole[whole.index.isin(items)])
+    )
+    assert in_order == shuffled
+    with pytest.raises(InputError, match="gave a series with the index a, b, c, d, expected each of i"):
+        monitor(2, lambda items: pd.Series(1, list("abcd")))
     with pytest.raises(InputError, match="in 2 dimensions, expected one"):
         Monitor(pd.DataFrame({"item_id": ["a"], "discrimination_1": 1.0, "discrimination_2": 1.0, "intercept": 0.0}))
 

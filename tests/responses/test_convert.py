@@ -1,5 +1,7 @@
 """Responses as users have them in memory: the same matrix from every kind of table, array and list."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -8,6 +10,10 @@ import pytest
 import irtjax
 from irtjax import InputError, ResponseMatrix
 from irtjax.responses.convert import as_responses
+from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.matrix import grade
+from irtjax.responses.scaled import Scale, ScaledResponses
+from irtjax.selection.own_loop import scored
 
 VALUES = np.array([[1, 0, -1], [0, 1, 1]])
 NAMED = ResponseMatrix(VALUES, ["ann", "bob"], ["i", "j", "k"])
@@ -40,6 +46,9 @@ ARRAYS = {
     "floats": np.where(VALUES < 0, np.nan, VALUES),
     "masked": np.ma.array(np.abs(VALUES), mask=VALUES < 0),
     "masked floats": np.ma.array(np.abs(VALUES) * 1.0, mask=VALUES < 0),
+    "masked unsigned": np.ma.array(np.abs(VALUES).astype(np.uint8), mask=VALUES < 0),
+    "masked booleans": np.ma.array(VALUES == 1, mask=VALUES < 0),
+    "masked objects": np.ma.array(np.abs(VALUES).astype(object), mask=VALUES < 0),
     "list with None": [[1, 0, None], [0, 1, 1]],
     "list with NaN": [[1, 0, float("nan")], [0, 1, 1]],
     "booleans and None": [[True, False, None], (False, True, True)],
@@ -130,6 +139,46 @@ def test_a_matrix_owns_what_no_one_can_change():
     hidden = values.view()
     hidden.setflags(write=False)
     assert ResponseMatrix(hidden, ["a", "b"], ["i", "j", "k"]).values is not hidden  # its owner can change it
+
+
+MASKED = np.ma.array(np.abs(VALUES), mask=VALUES < 0)
+
+
+def test_what_is_masked_is_missing_everywhere(tmp_path):
+    subjects, items = ["ann", "bob"], ["i", "j", "k"]
+    assert ResponseMatrix(MASKED, subjects, items) == NAMED
+    irtjax.write_shards([(MASKED[:, :2], items[:2]), (MASKED[:, 2:], items[2:])], subjects, tmp_path / "shards")
+    assert irtjax.read_responses(tmp_path / "shards") == NAMED
+    rows, columns = np.indices(VALUES.shape)
+    triples = rows.ravel(), columns.ravel(), MASKED.ravel()
+    assert irtjax.SparseResponses.from_triples(*triples, subjects, items).read() == NAMED
+    grades = of_grades(3 * MASKED, subjects, items)
+    assert grades.scales[0].labels == (0, 3)
+    for found in (grades, of_counts(MASKED, 2, subjects, items), of_shares(MASKED, subjects, items)):
+        np.testing.assert_array_equal(found.observed, VALUES >= 0)
+        again = dataclasses.replace(found, values=np.ma.array(np.abs(found.values), mask=VALUES < 0))
+        np.testing.assert_array_equal(again.observed, VALUES >= 0)
+    np.testing.assert_array_equal(grade(MASKED, np.ones(3, int)), VALUES)
+    np.testing.assert_array_equal(scored(MASKED[0]), VALUES[0])
+
+
+@pytest.mark.parametrize("kind", ["complex", "text"])
+def test_what_is_no_number_is_refused_everywhere(kind, tmp_path):
+    values = VALUES + 0j if kind == "complex" else np.abs(VALUES).astype(str)
+    subjects, items = ["ann", "bob"], ["i", "j", "k"]
+    message = "responses of type (complex128|<U)"
+    for make in (
+        lambda: ResponseMatrix(values, subjects, items),
+        lambda: irtjax.write_shards([(values, items)], subjects, tmp_path / "shards"),
+        lambda: ScaledResponses(values, np.array(subjects), np.array(items), (Scale(),) * 3),
+    ):
+        with pytest.raises(InputError, match=message):
+            make()
+    if kind == "complex":
+        for make in (of_grades, of_shares, lambda values, *ids: of_counts(values, 2, *ids)):
+            with pytest.raises(InputError, match=message):
+                make(values, subjects, items)
+    assert not (tmp_path / "shards").exists()
 
 
 def test_equality_hash_and_repr():

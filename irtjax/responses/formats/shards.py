@@ -16,15 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.responses.masks import unmasked
 from irtjax.responses.matrix import as_ids, require_sound_ids, require_unique, sound
 from irtjax.responses.stored import StoredResponses
-from irtjax.storage.files import whole_directory
+from irtjax.storage.files import exists, whole_directory
 from irtjax.storage.sources import naming, one_line
 from irtjax.types import Int, Shaped
 
 INDEX = "shards.json"
 FORMAT = 1
-Part = tuple[Int[np.ndarray, "J n"], Shaped[np.ndarray, " n"] | Sequence[str]]
+Part = tuple[Shaped[np.ndarray, "J n"], Shaped[np.ndarray, " n"] | Sequence[str]]
 
 
 def write_shards(
@@ -46,7 +47,7 @@ def write_shards(
     subjects = as_ids(subject_ids, "subject")
     require_sound_ids(subjects, "subject")
     folder = Path(folder)
-    if folder.exists():
+    if exists(folder):
         raise InputError(f"{folder}: exists already; remove it, or name another folder")
     sizes, seen = [], []
     with whole_directory(folder) as partial:
@@ -55,7 +56,9 @@ def write_shards(
             items = as_ids(item_ids, "item")
             with naming(f"part {number}"):
                 require_sound_ids(items, "item")
-                array = np.asarray(values)
+                array = np.asarray(unmasked(values))
+                if array.dtype.kind not in "biuf":
+                    raise InputError(f"responses of type {array.dtype}, expected 0, 1 or -1 (missing)")
                 require_unique(subjects, items, array.shape)
                 array = sound(array, subjects, items).astype(np.int8)
             np.save(partial / f"item_ids_{number:05d}.npy", items, allow_pickle=False)

@@ -1,0 +1,39 @@
+"""Masked arrays: what is masked is missing."""
+
+from typing import Any
+
+import numpy as np
+
+from irtjax.errors import InputError
+
+MISSING = {"f": np.nan, "O": None, "U": ""}  # by the kind of an array; of integers and booleans -1
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array of NumPy as one in which masked cells are missing: NaN, None, "" or -1; anything else as it is.
+
+    Unsigned integers and booleans become signed integers, which -1 is one of.
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    data, kind = np.asarray(values.data), values.dtype.kind
+    if kind in "bu":
+        data = data.astype(np.promote_types(data.dtype, np.int8))
+    return np.where(np.ma.getmaskarray(values), MISSING.get(kind, -1), data)
+
+
+def as_floats(values: Any) -> np.ndarray:
+    """Numbers in float64, NaN where they are masked.
+
+    Raises:
+        InputError: complex numbers, or something that is no number.
+    """
+    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    array = np.asarray(values.data if masked is not None else values)
+    if array.dtype.kind == "c":
+        raise InputError(f"responses of type {array.dtype}, expected real numbers")
+    try:
+        floats = array.astype(float, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"responses of type {array.dtype}, expected numbers ({error})") from error
+    return floats if masked is None else np.where(masked, np.nan, floats)
