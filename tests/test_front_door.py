@@ -127,8 +127,6 @@ def test_what_a_fit_has_not_is_said(fit, tmp_path):
         _ = of_two.difficulty
     with pytest.raises(InputError, match=r"xxx: no such path is possible \(File name too long\)"):
         fit.save("x" * 300)
-    with pytest.raises(InputError, match="`full` is of type str, expected a fit"):
-        irtjax.likelihood_ratio_test(fit, "a fit")
 
 
 def test_damaged_archives_are_one_error(fit, tmp_path):

@@ -216,7 +216,7 @@ def share_of_bank(
 
 
 def _in_order(given: Any, asked: list[str]) -> Any:
-    """Answers that are a series by item id in the order of the items; others, and a series that only counts, as they are.
+    """Answers in the order of the items, if they are a series by item id; all others as they are.
 
     Raises:
         InputError: a series of other ids, or of one twice.

@@ -6,7 +6,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 
-MISSING = {"f": np.nan, "O": None, "U": ""}  # by the kind of an array; of integers and booleans -1
+MISSING: dict[str, Any] = {"f": np.nan, "O": None, "U": ""}  # by the kind of an array; of integers and booleans -1
 
 
 def unmasked(values: Any) -> Any:

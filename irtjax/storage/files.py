@@ -132,7 +132,7 @@ def exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError) as error:
-        raise InputError(f"{str(path):.100}: no such path is possible ({_reason(error)})") from error
+        raise InputError(f"{path!s:.100}: no such path is possible ({_reason(error)})") from error
 
 
 def write_csv(table: pd.DataFrame, path: str | Path) -> None:
