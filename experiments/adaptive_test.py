@@ -127,12 +127,9 @@ def require_sound_flags() -> None:
     Raises:
         InputError: names the flag.
     """
-    app.finite(["population_mean", "population_sd"])
-    for name in (*CONDITIONS, "start_low", "start_high"):
-        if flags.FLAGS[name].present:
-            app.finite([name])
-            if name in CONDITIONS and not flags.FLAGS[name].value > 0:  # type: ignore[operator]
-                raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a number above 0")
+    for name in CONDITIONS:
+        if flags.FLAGS[name].present and not flags.FLAGS[name].value > 0:  # type: ignore[operator]
+            raise InputError(f"--{name}={flags.FLAGS[name].value}: expected a number above 0")
     if not any(flags.FLAGS[name].present for name in CONDITIONS):
         app.without_effect(["min_items"], f"no --{', --'.join(CONDITIONS)}")
     app.refuse_idle(IDLE)

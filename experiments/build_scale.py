@@ -153,9 +153,6 @@ def main() -> None:
 
 def _check_flags() -> None:
     """Refuses flags that are out of range or without effect, and results in place of what is read."""
-    for flag in (_LEVEL, _COMMUNALITY, _RATIO, _LEAST):
-        if not np.isfinite(flag.value):
-            raise InputError(f"--{flag.name}={flag.value}: expected a number")
     if _LEAST.value == 0:
         raise InputError("--least_information=0: expected a number above 0, such as 4")
     app.refuse_idle(IDLE)

@@ -33,7 +33,6 @@ peers.define_flags()
 
 def main() -> None:
     """Trains the crowd, or what is left of it."""
-    app.finite(["checkpoint_seconds"])
     chosen = task_flags.from_flags()
     tensorboard.require()
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)

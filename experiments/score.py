@@ -64,7 +64,6 @@ peers.define_flags()
 
 def main() -> None:
     """Reads, scores, writes."""
-    app.finite(["population_mean", "population_sd"])
     app.keep_inputs(["items", "responses", "population"], _OUTPUT_DIR.value, ["subjects.csv"])
     response_files.require_effect([_RESPONSES.value])
     if _PEOPLE.value is not None and _METHOD.value in ("ml", "wle"):

@@ -84,6 +84,8 @@ def main() -> None:
         raise InputError(f"expected one of {', '.join(f'--{name}' for name in SOURCES)}, found {len(given)}")
     source = given[0]
     app.without_effect([] if source == "predictions" else ["soft_share"], f"--{source}")
+    if _SHARE.value == 0:
+        raise InputError("--soft_share=0: expected a share above 0, such as 0.1")
     app.without_effect([] if source == "answers" else ["codes", "respondents", "networks", "items"], f"--{source}")
     app.refuse_idle({"no --networks": ["items"]})
     if _NETWORKS.value is not None and _ITEMS.value is None:

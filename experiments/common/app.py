@@ -43,6 +43,7 @@ def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: boo
             _stop(_about_flags(error, arguments[1:]))
         if len(rest) > 1:
             _stop(f"unexpected argument {rest[1]!r}; flags start with --")
+        _require_finite()
         return rest
 
     def guarded(_: list[str]) -> None:
@@ -92,6 +93,14 @@ def _about_flags(error: flags.Error, arguments: Sequence[str]) -> str:
     wrong = re.match(r"flag --(\w+)=(.*?): (.*)", message)
     expected = wrong and _expected(flags.FLAGS[wrong[1]])
     return f"--{wrong[1]}={wrong[2]}: expected {expected}" if wrong and expected else message
+
+
+def _require_finite() -> None:
+    """Ends the command where a flag that takes a number is nan or infinite, which bounds let through."""
+    for name in flags.FLAGS:
+        value = flags.FLAGS[name].value
+        if flags.FLAGS[name].flag_type() == "float" and value is not None and not math.isfinite(value):
+            _stop(f"--{name}={value}: expected a finite number")
 
 
 def _expected(flag: flags.Flag) -> str:
@@ -166,18 +175,6 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
                 raise InputError(f"--{name}={file}: cannot be read (No such file or directory)")
             if file and Path(file).exists() and any(place.samefile(file) for place in places):
                 raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
-
-
-def finite(names: Sequence[str]) -> None:
-    """Refuses flags whose number is not finite.
-
-    Raises:
-        InputError: one is nan or infinite.
-    """
-    for name in names:
-        value = flags.FLAGS[name].value
-        if value is None or not math.isfinite(value):
-            raise InputError(f"--{name}={value}: expected a finite number")
 
 
 def lists(names: Sequence[str]) -> dict[str, str]:

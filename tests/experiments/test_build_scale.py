@@ -238,7 +238,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(files, tmp_path):
         ([responses, "--ability_range=2,-2"], "--ability_range=2,-2: expected two numbers, the lower first"),
         ([responses, f"--answers={files}/answers.csv"], "--answers needs --items with a column of gold labels"),
         ([responses, "--short_form=0"], "error: --short_form=0"),
-        ([responses, "--level=nan"], "--level=nan: expected a number"),
+        ([responses, "--level=nan"], "--level=nan: expected a finite number"),
         ([responses, "--ability_range=-inf,2"], "--ability_range=-inf,2: expected two numbers"),
         ([f"--responses={tmp_path}/theta.csv"], "item 'theta' is named like a column of information.csv"),
         ([responses, items, f"--output_dir={files}"], f"--items={files}/items.csv would be overwritten"),
