@@ -138,4 +138,4 @@ def against(ours: np.ndarray, theirs: np.ndarray, batch_size: int) -> str:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, compiles_anew=True)

@@ -161,4 +161,4 @@ def _simulated(setting: Setting, rng: np.random.Generator) -> tuple[pd.DataFrame
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, compiles_anew=True)

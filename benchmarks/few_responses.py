@@ -124,4 +124,4 @@ def fitted(responses: irtjax.ResponseMatrix, x: ItemFeatures, model: str, estima
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, compiles_anew=True)

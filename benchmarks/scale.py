@@ -102,4 +102,4 @@ def time_procedure(num_items: int) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, compiles_anew=True)

@@ -248,4 +248,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, compiles_anew=True)

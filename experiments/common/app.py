@@ -15,6 +15,7 @@ from absl import app, flags, logging
 from tqdm import tqdm
 
 from experiments.common import help, peers
+from experiments.common.compiled import keep_compiled
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
 from irtjax import FitWarning, InputError, processes
@@ -24,13 +25,17 @@ from irtjax.storage.files import discard_partial
 ALWAYS_FILES = ("responses", "items")  # flags; others may have values in place of a file
 
 
-def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: bool = False) -> None:
+def run(
+    main: Callable[[], None], *, resumes: bool = False, device_per_core: bool = False, compiles_anew: bool = False
+) -> None:
     """Parses the flags and runs `main`; bad flags and `InputError` end in one line on stderr and exit status 2.
 
     Args:
         main: the binary.
         resumes: whether the same command goes on where this one was interrupted; an interrupted user is told so.
         device_per_core: see `one_device_per_core`.
+        compiles_anew: whether programs of earlier commands are left aside, as a benchmark does that times their
+            compilation; see `keep_compiled`.
     """
 
     def parse(arguments: list[str]) -> list[str]:
@@ -49,6 +54,8 @@ def run(main: Callable[[], None], *, resumes: bool = False, device_per_core: boo
     def guarded(_: list[str]) -> None:
         if device_per_core:
             one_device_per_core()
+        if not compiles_anew:
+            keep_compiled()
         try:
             with peers.joined(as_flags):
                 main()

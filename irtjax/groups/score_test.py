@@ -268,16 +268,22 @@ def _statistics(sums: list[_Sums], free: Bool[np.ndarray, "I K"], slopes: np.nda
     differs = {"both": np.ones(kinds, bool), "uniform": ~is_slope, "nonuniform": is_slope}[test]
     beside = np.ones(kinds, bool) if test == "nonuniform" else differs
     statistic, df, effect = np.full(number, np.nan), np.zeros(number, int), np.full(number, np.nan)
-    for i in range(number):
-        tested = np.flatnonzero(np.tile(differs & known[i], others))
-        kept = np.concatenate([np.tile(beside & known[i], others), known[i], np.ones(2 * others, bool)])
-        variance, gain = _project(information[i], score[i], tested, np.setdiff1d(np.flatnonzero(kept), tested))
-        scale = np.sqrt(np.maximum(np.diag(information[i])[tested], LEAST))
-        variance, gain = variance / np.outer(scale, scale), gain / scale
-        df[i] = np.linalg.matrix_rank(variance, tol=RELATIVE, hermitian=True) if len(tested) else 0
-        if df[i]:
-            step = np.linalg.pinv(variance, rcond=RELATIVE, hermitian=True) @ gain
-            statistic[i], effect[i] = gain @ step, _effect(sums, slopes[:, i], tested, step / scale, kinds)
+    patterns, of_pattern = np.unique(known, axis=0, return_inverse=True)
+    for at, pattern in enumerate(patterns):  # items with the same free parameters together
+        items = np.flatnonzero(of_pattern.ravel() == at)
+        tested = np.flatnonzero(np.tile(differs & pattern, others))
+        if not len(tested):
+            continue
+        kept = np.concatenate([np.tile(beside & pattern, others), pattern, np.ones(2 * others, bool)])
+        nuisance = np.setdiff1d(np.flatnonzero(kept), tested)
+        variance, gain = _project(information[items], score[items], tested, nuisance)
+        scale = np.sqrt(np.maximum(np.diagonal(information[items], axis1=1, axis2=2)[:, tested], LEAST))
+        variance, gain = variance / (scale[:, :, None] * scale[:, None, :]), gain / scale
+        df[items] = np.linalg.matrix_rank(variance, tol=RELATIVE, hermitian=True)
+        step = (np.linalg.pinv(variance, rcond=RELATIVE, hermitian=True) @ gain[:, :, None])[:, :, 0]
+        some = df[items] > 0
+        statistic[items] = np.where(some, (gain * step).sum(axis=1), np.nan)
+        effect[items] = np.where(some, _effects(sums, slopes[:, items], tested, step / scale), np.nan)
     return ScoreTest(statistic, df, effect)
 
 
@@ -306,22 +312,36 @@ def _system(sums: list[_Sums]) -> tuple[Float[np.ndarray, "I D"], Float[np.ndarr
 
 
 def _project(
-    information: np.ndarray, score: np.ndarray, at: np.ndarray, nuisance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Variance and score of some parameters with those of others regressed out."""
-    size = np.sqrt(np.maximum(np.diag(information)[nuisance], 1e-300))
-    inside = information[np.ix_(nuisance, nuisance)] / np.outer(size, size)
-    by = (information[np.ix_(at, nuisance)] / size) @ np.linalg.pinv(inside, rcond=RELATIVE, hermitian=True)
-    left = information[np.ix_(at, at)] - by @ (information[np.ix_(nuisance, at)] / size[:, None])
-    return left, score[at] - by @ (score[nuisance] / size)
+    information: Float[np.ndarray, "I D D"],
+    score: Float[np.ndarray, "I D"],
+    at: Int[np.ndarray, " T"],
+    nuisance: Int[np.ndarray, " N"],
+) -> tuple[Float[np.ndarray, "I T T"], Float[np.ndarray, "I T"]]:
+    """Variance and score of some parameters of each item with those of others regressed out."""
+    size = np.sqrt(np.maximum(np.diagonal(information, axis1=1, axis2=2)[:, nuisance], 1e-300))
+    inside = information[:, nuisance[:, None], nuisance] / (size[:, :, None] * size[:, None, :])
+    across = information[:, at[:, None], nuisance] / size[:, None, :]
+    by = across @ np.linalg.pinv(inside, rcond=RELATIVE, hermitian=True)
+    left = information[:, at[:, None], at] - by @ across.transpose(0, 2, 1)
+    return left, score[:, at] - (by @ (score[:, nuisance] / size)[:, :, None])[:, :, 0]
 
 
-def _effect(sums: list[_Sums], slopes: np.ndarray, tested: np.ndarray, step: np.ndarray, kinds: int) -> float:
-    """The largest mean difference of expected responses among the groups."""
-    differences = []
-    for group, part in enumerate(sums[1:]):
-        change = np.zeros(kinds)
-        inside = (tested >= kinds * group) & (tested < kinds * (group + 1))
-        change[tested[inside] - kinds * group] = step[inside]
-        differences.append(float((part.mass / part.mass.sum()) @ (slopes @ change)))
-    return max(differences, key=abs)
+def _effects(
+    sums: list[_Sums],
+    slopes: Float[np.ndarray, "Q I K"],
+    tested: Int[np.ndarray, " T"],
+    step: Float[np.ndarray, "I T"],
+) -> Float[np.ndarray, " I"]:
+    """The largest mean difference of expected responses among the groups, of each item."""
+    kinds = slopes.shape[2]
+    changes = np.zeros((len(step), kinds * (len(sums) - 1)))
+    changes[:, tested] = step
+    differences = np.stack(
+        [
+            (np.tensordot(part.mass / part.mass.sum(), slopes, 1) * changes[:, kinds * at : kinds * (at + 1)]).sum(
+                axis=1
+            )
+            for at, part in enumerate(sums[1:])
+        ]
+    )
+    return np.take_along_axis(differences, np.abs(differences).argmax(axis=0)[None], axis=0)[0]

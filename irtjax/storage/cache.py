@@ -14,8 +14,14 @@ from irtjax.storage.files import whole_file
 
 
 def cache_directory() -> Path:
-    """`$IRTJAX_CACHE`, or `~/.cache/irtjax`."""
-    return Path(os.environ.get("IRTJAX_CACHE") or Path("~/.cache/irtjax").expanduser())
+    """`$IRTJAX_CACHE`, or `irtjax` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    Raises:
+        RuntimeError: neither is set, and the user has no home.
+    """
+    if given := os.environ.get("IRTJAX_CACHE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "irtjax"
 
 
 def cached(name: str, key: Iterable[object], make: Callable[[], Arrays]) -> Arrays:

@@ -51,8 +51,9 @@ def at_maximum(
     size = observed.shape[1]
     information = np.array(fetch(observed), np.float64)
     information[:, : unknown.shape[1], : unknown.shape[1]] -= fetch(unknown)
-    prior = priors_of(as_array(items)[:, :size], specification)
-    information[:, np.arange(size), np.arange(size)] += fetch(prior.information)
+    # on the host, where nothing is compiled
+    held, known = jax.tree.map(fetch, (items, specification))
+    information[:, np.arange(size), np.arange(size)] += priors_of(as_array(held)[:, :size], known).information
     anchor_information = None
     if not specification.mean_fixed:
         sums = functools.partial(jitted_subject_sums, asymptotes=asymptotes, mesh=mesh)

@@ -11,7 +11,6 @@ import enum
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
@@ -26,6 +25,7 @@ from irtjax.estimation.normal.passes import ScoredPasses
 from irtjax.estimation.normal.scale import LatentScale, rotate
 from irtjax.estimation.normal.start import starting_posterior
 from irtjax.estimation.problem import Specification, as_array, without_asymptotes
+from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 from irtjax.populations.normal import Population
 from irtjax.processes import fetch
@@ -112,7 +112,7 @@ class NormalPosteriors:
             whole=whole,
             phases=_phases(specification, whole),
             scaled=LatentScale(problem.items, start, *self._place((np.zeros(dims), np.ones(dims)), EVERYWHERE)),
-            damping=(undamped(as_array(problem.items)), undamped(start.mean)),
+            damping=self._undamped(problem.items, whole),
             specification=problem.specification,
             asymptotes=False,
             chunks=whole,
@@ -161,7 +161,7 @@ class NormalPosteriors:
             items = state.scaled.items._replace(lower=lower, upper=upper)
             return state._replace(
                 scaled=state.scaled._replace(items=items),
-                damping=(undamped(as_array(items)), undamped(state.scaled.posterior.mean)),
+                damping=self._undamped(state.problem.items, state.whole),
                 specification=specification,
                 asymptotes=True,
                 steps=0,
@@ -236,12 +236,18 @@ class NormalPosteriors:
         placed, spread = jax.tree.map(lambda leaf: self._by_item(leaf, chunks), (items, specification))
         return state._replace(
             scaled=state.scaled._replace(items=placed),
-            damping=(undamped(as_array(placed)), undamped(state.scaled.posterior.mean)),
+            damping=self._undamped(items, chunks),
             specification=spread,
             asymptotes=items.has_others(),
             chunks=chunks,
             steps=0,
         )
+
+    def _undamped(self, items: ItemParameters, chunks: Chunks) -> tuple[Damping, Damping]:
+        """The damping of steps of items and of subjects before any is made, on the devices."""
+        of_items = undamped(np.zeros((chunks.num_items, as_array(items).shape[1])))
+        of_subjects = undamped(np.zeros((chunks.num_subjects, items.slope.shape[1])))
+        return self._place(of_items, BY_ITEM), self._place(of_subjects, BY_SUBJECT)
 
     def _by_item(self, leaf: AnyArray, chunks: Chunks) -> jax.Array:
         leaf = np.asarray(leaf)
@@ -252,7 +258,8 @@ class NormalPosteriors:
 
         def one(leaf: np.ndarray) -> jax.Array:
             leaf = leaf if leaf.dtype == bool else leaf.astype(np.float32)
-            return jnp.asarray(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
+            # `jnp.asarray` would compile a program for each shape
+            return jax.device_put(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
 
         return jax.tree.map(one, tree)
 
