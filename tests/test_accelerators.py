@@ -72,7 +72,8 @@ from irtjax.training.data import evaluation_split, to_device
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.training.step import Place
 
-PLATFORMS = ("cuda", "tpu")
+TOGETHER = {"gpu": ("cuda", "tpu")}  # in half of the time
+APART = {"gpu": ("cuda",), "tpu": ("tpu",)}
 SLOTS = 2
 
 
@@ -80,7 +81,7 @@ def array(*shape, dtype=jnp.float32):
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def faults(name, program, *arguments, products="float32", **options):
+def faults(name, program, *arguments, products="float32", formulated=TOGETHER, **options):
     """What is wrong with a jitted program on an accelerator, in words.
 
     Args:
@@ -89,18 +90,23 @@ def faults(name, program, *arguments, products="float32", **options):
         *arguments: arrays, or their shapes and types.
         products: what it should multiply: "float64", "float32" in full precision, "bfloat16", or "mixed" for bfloat16
             with an attention or an adaptive test in float32 beside it.
+        formulated: for which backend, and what is so formulated is lowered for which platforms. Only passes over
+            responses have a formulation for each.
         **options: of the call.
     """
-    try:
-        with formulated_for("gpu"), jax.enable_x64(products == "float64"):
-            traced = program.trace(*arguments, **options)
-            calls = host_calls(traced)
-            if calls:
-                return [f"{name} calls the host: {', '.join(calls)}"]
-            text = traced.lower(lowering_platforms=PLATFORMS).as_text()
-    except Exception as error:  # whatever it is, the other programs are to be looked at too
-        return [f"{name} cannot be lowered for {', '.join(PLATFORMS)}: {type(error).__name__}: {error}"]
-    return [f"{name} {fault}" for fault in faults_of(text, products)]
+    found = []
+    for backend, platforms in formulated.items():
+        try:
+            with formulated_for(backend), jax.enable_x64(products == "float64"):
+                traced = program.trace(*arguments, **options)
+                calls = host_calls(traced)
+                if calls:
+                    return [f"{name} calls the host: {', '.join(calls)}"]
+                text = traced.lower(lowering_platforms=platforms).as_text()
+        except Exception as error:  # whatever it is, the other programs are to be looked at too
+            return [f"{name} cannot be lowered for {', '.join(platforms)}: {type(error).__name__}: {error}"]
+        found += [f"{name} {fault}" for fault in faults_of(text, products)]
+    return found
 
 
 def host_calls(traced):
@@ -178,9 +184,24 @@ def test_likelihood(wide):
     with jax.enable_x64(wide):
         for name, over in (("", None), (" over a mesh", mesh)):
             none_of(
-                faults("1PL" + name, gradient_of(one, 2, over), theta, items, responses),
-                faults("2PL" + name, gradient_of(two, 3, over), theta, items, items, responses),
+                faults("1PL" + name, gradient_of(one, 2, over), theta, items, responses, formulated=APART),
+                faults("2PL" + name, gradient_of(two, 3, over), theta, items, items, responses, formulated=APART),
             )
+
+
+def test_likelihoods_on_a_gpu_are_one_kernel_and_on_a_tpu_one_block():
+    """No loop over blocks, which would copy the responses; what is lowered for a CPU has one."""
+    arguments = array(6), array(4), array(4), array(6, 4, dtype=jnp.int8)
+    program = gradient_of(likelihood.log_likelihood_2pl, 3, None)
+
+    def lowered(backend, platform):
+        with formulated_for(backend):
+            return program.trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
+
+    kernel, loop = "__gpu$xla.gpu.triton", "stablehlo.while"
+    texts = [lowered(*pair) for pair in (("gpu", "cuda"), ("tpu", "tpu"), ("cpu", "cpu"))]
+    assert [kernel in text for text in texts] == [True, False, False]
+    assert [loop in text for text in texts] == [False, False, True]
 
 
 @pytest.mark.parametrize("devices", [1, 4])
@@ -388,9 +409,11 @@ def test_steps_of_variational_inference(priors):
             start = Start(sites, array(num_items) if model == "2pl" else None)
             responses = array(num_subjects, num_items, dtype=jnp.int8)
             state = jax.eval_shape(init, jax.random.key(0), start, responses)
-            found.append(faults(f"chunk of steps, {name}", advance, state, 0.1, start, responses, sites, sites))
+            arguments = state, 0.1, start, responses, sites, sites
+            found.append(faults(f"chunk of steps, {name}", advance, *arguments, formulated=APART))
             if batch is None and num_items > 64:
-                found.append(faults(f"start, {name}", init, jax.random.key(0), start, responses))
+                arguments = jax.random.key(0), start, responses
+                found.append(faults(f"start, {name}", init, *arguments, formulated=APART))
     none_of(*found)
 
 

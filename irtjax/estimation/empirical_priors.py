@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irtjax.estimation.item_step import scoring_step, solve
+from irtjax.estimation.item_step import scoring_step
 from irtjax.estimation.priors import WEAK_INTERCEPTS, WEAK_SLOPES, Weak, scale_neutral_shift, to_prior_scale
 from irtjax.estimation.problem import Specification, as_array
 from irtjax.estimation.specify import FEWEST
 from irtjax.item_models.protocol import Items
+from irtjax.kernels.elimination import solve
 from irtjax.types import AnyArray, Float, Shaped
 
 LEAST_SD, MOST_SD = 0.05, 2.0  # of a prior; equal slopes would draw it to 0, and with it every step

@@ -6,6 +6,7 @@ NumPy arrays give NumPy arrays, without compilation; JAX arrays are for compiled
 from irtjax.estimation.priors import PriorTerms, prior_terms
 from irtjax.estimation.problem import Specification, as_array, as_items
 from irtjax.item_models.protocol import Items
+from irtjax.kernels.elimination import solve
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import AnyArray, Float
 
@@ -91,25 +92,6 @@ def natural_step(
             step = step + changes[at] * (weight[:, None] * identity[0, k : k + 1] - responses[at])
 
     return xp.where(free, step, 0.0)
-
-
-def solve(matrices: Float[AnyArray, "I K K"], vectors: Float[AnyArray, "I K"]) -> Float[AnyArray, "I K"]:
-    """Solves positive definite systems (I, K, K), (I, K) by elimination, all I at once: K is at most D + 3."""
-    size = vectors.shape[1]
-    xp = vectors.__array_namespace__()
-    # column by column, which XLA makes one loop of: millions of items need no memory in between
-    left = [[matrices[:, k, n] for n in range(size)] for k in range(size)]
-    right = [vectors[:, k] for k in range(size)]
-    for k in range(size):
-        for below in range(k + 1, size):
-            factor = left[below][k] / left[k][k]
-            for n in range(k + 1, size):
-                left[below][n] = left[below][n] - factor * left[k][n]
-            right[below] = right[below] - factor * right[k]
-    for k in reversed(range(size)):
-        known = sum((left[k][later] * right[later] for later in range(k + 1, size)), 0.0)
-        right[k] = (right[k] - known) / left[k][k]
-    return xp.stack(right, axis=1)
 
 
 def candidates(items: ItemParameters, steps: Float[AnyArray, "S I K"]) -> Float[AnyArray, "S+1 I K"]:

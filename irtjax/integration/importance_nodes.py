@@ -21,6 +21,7 @@ from irtjax.integration.node_rule import Refinement, Tolerance
 from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.elimination import inverse
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
 from irtjax.populations.kinds import Populations
@@ -130,4 +131,4 @@ def _normal_approximations(
     found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
     weight = found.weights(jnp.ones(found.mean.shape) if observed is None else observed)[0][0]
     information = jnp.einsum("ji,ik,il->jkl", weight, items.slope, items.slope) + jnp.eye(modes.shape[1])[None]
-    return modes, jnp.linalg.cholesky(jnp.linalg.inv(information))
+    return modes, jnp.linalg.cholesky(inverse(information))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from irtjax.kernels.ability import Ability, log_posterior, on_scale, rescaled, scale_of
 from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.elimination import inverse
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import STANDARD_NODES, of_posterior_mean
@@ -52,7 +53,7 @@ def ability_eap(
         return on_scale(z[None], error[None], centre, unit)
     nodes = jnp.asarray(of_posterior_mean(dims).nodes, dtype)
     z = (ability_mode(responses, items, population).ability - centre) / unit
-    covariance = jnp.linalg.inv(slope_and_information(z)[1])
+    covariance = inverse(slope_and_information(z)[1])
     for _ in range(PASSES):
         around = z[None, :] + nodes @ jnp.linalg.cholesky(covariance + LEAST_VARIANCE * jnp.eye(dims, dtype=dtype)).T
         weights = jax.nn.softmax(objective(around))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from irtjax.kernels.ability import Ability, log_posterior, on_scale, rescaled, scale_of
 from irtjax.kernels.ability_limits import asymptotic, open_space, separation
+from irtjax.kernels.elimination import inverse, solve
 from irtjax.kernels.models import ItemParameters, information_1pl, log_probabilities, probability_1pl
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import of_mode_search
@@ -150,7 +151,7 @@ def ability_mode(
     if population is None and dims > 1:
         return on_scale(*_likeliest(responses, own), centre, unit)
     z = _highest(responses, own, population is not None)
-    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(log_posterior(responses, own, population is not None)[1](z)[1])))
+    error = jnp.sqrt(jnp.diagonal(inverse(log_posterior(responses, own, population is not None)[1](z)[1])))
     if population is None:
         limits, value = _at_infinity(responses, own), log_posterior(responses, own, False)[0](z[None, :])[0]
         outside = limits.max() >= value
@@ -172,7 +173,7 @@ def _likeliest(responses: AnyArray, items: ItemParameters) -> tuple[jax.Array, j
     information = log_posterior(held, items, False)[1](z)[1]
     # what is added has no part in the dimensions that are known
     information += jnp.maximum(jnp.trace(information), 1) * left_open
-    error = jnp.sqrt(jnp.diagonal(jnp.linalg.inv(information)))
+    error = jnp.sqrt(jnp.diagonal(inverse(information)))
     known = jnp.diagonal(left_open) < jnp.sqrt(jnp.finfo(z.dtype).eps)
     gone = limit.direction != 0
     end, never = jnp.where(gone, jnp.sign(limit.direction) * jnp.inf, jnp.nan), jnp.where(gone, jnp.inf, jnp.nan)
@@ -199,7 +200,7 @@ def _highest(
         z, radius, _, count = search
         slope, information = slope_and_information(z)
         ridge = 10 * jnp.finfo(dtype).eps * jnp.trace(information) + jnp.finfo(dtype).tiny
-        change = jnp.linalg.solve(information + ridge * jnp.eye(dims, dtype=dtype), slope)
+        change = solve(information + ridge * jnp.eye(dims, dtype=dtype), slope)
         # shorter, but in the same direction: along a narrow ridge no other one leads upwards
         change = change * jnp.minimum(1, radius / jnp.maximum(jnp.abs(change).max(), jnp.finfo(dtype).tiny))
         candidates = z[None, :] + jnp.asarray([1.0, 0.5, 0.25, 0.0625, 0.0], dtype)[:, None] * change[None, :]

@@ -1,9 +1,19 @@
-"""How many items of a response matrix are worked on at a time: a float array of such a block stays in cache."""
+"""How many items of a response matrix are worked on at a time."""
 
-MULTIPLE, MOST = 64, 4096  # items in a block
+from irtjax.kernels.formulation import formulation
+
+MULTIPLE, MOST = 64, 4096  # items in a block that stays in caches
 
 
-def items_per_block(num_subjects: int, num_items: int, num_responses: int) -> int:
-    """Items in a block of about `num_responses`: a multiple of 64, at most 4,096, and no more than there are."""
-    block = num_responses // num_subjects // MULTIPLE * MULTIPLE
-    return min(max(block, MULTIPLE), MOST, num_items)
+def items_per_block(num_subjects: int, num_items: int, in_caches: int) -> int:
+    """Items in a block: a multiple of 64, or all that there are.
+
+    Args:
+        num_subjects: J.
+        num_items: I.
+        in_caches: responses in a block whose float arrays stay in the caches of a CPU; there a block has at most 4,096
+            items. Accelerators take what `formulation` says.
+    """
+    of_device = formulation().block_responses
+    block = (in_caches if of_device is None else of_device) // num_subjects // MULTIPLE * MULTIPLE
+    return min(max(block, MULTIPLE), MOST if of_device is None else num_items, num_items)

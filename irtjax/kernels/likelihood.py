@@ -1,7 +1,8 @@
 """Log-likelihood of a whole response matrix in the 1PL and 2PL, with its gradients, in one pass over the matrix.
 
-The matrix is walked in blocks of items, so that no float (J, I) array ever exists. All sums are matrix products with
-vectors, which XLA runs on CPUs at more than twice the speed of reductions.
+No float (J, I) array ever exists: on a CPU the matrix is walked in blocks of items, a TPU's compiler fuses all into the
+read of it, and a GPU has a kernel of its own (`kernels.formulation`). All sums are matrix products with vectors, which
+XLA runs on CPUs at more than twice the speed of reductions.
 """
 
 import functools
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.formulation import formulation
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import (
     BY_ITEM,
@@ -146,32 +148,59 @@ def value_and_sums(
     def local(
         theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        num_subjects, num_items = responses.shape
-        block = items_per_block(num_subjects, num_items, BLOCK_RESPONSES)
-        whole = num_items // block
-
-        def at(start: jax.Array | int, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-            part = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=size)
-            return _block(theta, None if slope is None else part(slope), part(intercept), part(responses, axis=1))
-
-        def add(by_subject: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            value, block_by_subject, by_item = at(k * block, block)
-            return by_subject + block_by_subject, (value, by_item)
-
-        zeros = varying(ITEMS, mesh, jnp.zeros_like(theta))
-        by_subject, (values, by_item) = jax.lax.scan(add, zeros, jnp.arange(whole))
-        by_item = by_item.transpose(1, 0, 2).reshape(-1, whole * block)
-        value = values.sum()
-        if rest := num_items - whole * block:
-            rest_value, rest_by_subject, rest_by_item = at(whole * block, rest)
-            value, by_subject = value + rest_value, by_subject + rest_by_subject
-            by_item = jnp.concatenate([by_item, rest_by_item], axis=1)
+        value, by_subject, by_item = _of_device(mesh, theta, slope, intercept, responses)
         value = sum_over(SUBJECTS, mesh, sum_over(ITEMS, mesh, value))
         return value, sum_over(ITEMS, mesh, by_subject), sum_over(SUBJECTS, mesh, by_item.T)
 
     return on_mesh(local, mesh, (BY_SUBJECT, BY_ITEM, BY_ITEM, BY_RESPONSE), (EVERYWHERE, BY_SUBJECT, BY_ITEM))(
         theta, slope, intercept, responses
     )
+
+
+def _of_device(
+    mesh: jax.sharding.Mesh | None, theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The three results of `value_and_sums` for what a device has, the last one transposed."""
+    by_blocks = functools.partial(_in_blocks, mesh)
+    if not formulation().tiles:
+        return by_blocks(theta, slope, intercept, responses)
+    from irtjax.kernels import likelihood_tiles  # takes a second to import
+
+    if not likelihood_tiles.takes(theta, responses):
+        return by_blocks(theta, slope, intercept, responses)
+    # a program may be traced for the GPU at hand, and run on its host
+    return jax.lax.platform_dependent(
+        theta, slope, intercept, responses, cuda=likelihood_tiles.value_and_sums, default=by_blocks
+    )
+
+
+def _in_blocks(
+    mesh: jax.sharding.Mesh | None, theta: AnyArray, slope: AnyArray | None, intercept: AnyArray, responses: AnyArray
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """As `_of_device`, by XLA, in blocks of items."""
+    num_subjects, num_items = responses.shape
+    block = items_per_block(num_subjects, num_items, BLOCK_RESPONSES)
+    whole = num_items // block
+    if block == num_items and not formulation().in_caches:  # a loop of one turn would copy the responses
+        return _block(theta, slope, intercept, responses)
+
+    def at(start: jax.Array | int, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+        part = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=start, slice_size=size)
+        return _block(theta, None if slope is None else part(slope), part(intercept), part(responses, axis=1))
+
+    def add(by_subject: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        value, block_by_subject, by_item = at(k * block, block)
+        return by_subject + block_by_subject, (value, by_item)
+
+    zeros = varying(ITEMS, mesh, jnp.zeros_like(theta))
+    by_subject, (values, by_item) = jax.lax.scan(add, zeros, jnp.arange(whole))
+    by_item = by_item.transpose(1, 0, 2).reshape(-1, whole * block)
+    value = values.sum()
+    if rest := num_items - whole * block:
+        rest_value, rest_by_subject, rest_by_item = at(whole * block, rest)
+        value, by_subject = value + rest_value, by_subject + rest_by_subject
+        by_item = jnp.concatenate([by_item, rest_by_item], axis=1)
+    return value, by_subject, by_item
 
 
 def _block(

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.formulation import formulation
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 
@@ -82,6 +83,8 @@ def value_and_sums(
     num_subjects, num_items = responses[0].shape
     size = items_per_block(num_subjects, num_items, BLOCK_RESPONSES)
     whole = num_items // size
+    if size == num_items and not formulation().in_caches:  # a loop of one turn would copy the responses
+        return of_block(theta, items, responses)
 
     def at(start: jax.Array | int, size: int) -> Sums:
         def part(leaf: AnyArray) -> jax.Array:

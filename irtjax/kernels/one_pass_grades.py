@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from irtjax.kernels.formulation import kept
 from irtjax.kernels.one_pass import NEVER, Sums, residual_and_value
 from irtjax.types import AnyArray, Bool, Float, Int
 
@@ -111,17 +112,16 @@ def _by_powers(
 ) -> Sums:
     (slope, intercept, heights, top), (values,), weights = items, responses, steps.weights
     most = len(heights) + 1
-    held = jax.lax.optimization_barrier  # what is read several times
     answer = values.astype(theta.dtype)
     observed, grade = jnp.minimum(answer + 1, 1), jnp.maximum(answer, 0)
     x = theta[:, None] * slope[None, :] + intercept[None, :]
     within = jnp.clip(x, -steps.limit[None], steps.limit[None])
     power = jnp.exp(-jnp.abs(within))
-    signed = held(jnp.where(within < 0, -power, power))
+    signed = kept(jnp.where(within < 0, -power, power))
     below, power = signed < 0, jnp.abs(signed)
     of_power = [jnp.where(below, weights[k][None], weights[most - k][None]) for k in range(most + 1)]
     total = _polynomial(of_power, power)
-    share = held(observed / total)
+    share = kept(observed / total)
     # of the exponents of the powers, which where x > 0 are K - k
     mean = share * _polynomial([k * weight for k, weight in enumerate(of_power)], power)
     residual = grade - jnp.where(below, mean, most * observed - mean)
@@ -173,14 +173,13 @@ def categories(
         responses: y (J, I), negative where missing.
     """
     (slopes, intercepts), (values,) = items, responses
-    held = jax.lax.optimization_barrier  # what is read several times
     answer = values.astype(theta.dtype)
     observed = jnp.minimum(answer + 1, 1)
     etas = [theta[:, None] * slopes[k][None, :] + intercepts[k][None, :] for k in range(len(slopes))]
-    largest = held(functools.reduce(jnp.maximum, etas, jnp.zeros_like(etas[0])))
-    powers = [held(jnp.exp(eta - largest)) for eta in etas]
+    largest = kept(functools.reduce(jnp.maximum, etas, jnp.zeros_like(etas[0])))
+    powers = [kept(jnp.exp(eta - largest)) for eta in etas]
     total = functools.reduce(jnp.add, powers, jnp.exp(-largest))
-    share = held(observed / total)
+    share = kept(observed / total)
     ones, of_items = jnp.ones_like(theta), jnp.ones_like(slopes[0])
     value = -(ones @ (observed * (largest + jnp.log(total)))) @ of_items
     by_subject, by_slopes, by_intercepts = jnp.zeros_like(theta), [], []

@@ -10,7 +10,8 @@ import numpy as np
 from jax import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.block_size import MULTIPLE, items_per_block
+from irtjax.kernels.formulation import formulation
 from irtjax.kernels.sharding import ITEMS, SUBJECTS, local_part
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import LocalValues
@@ -46,10 +47,10 @@ class Chunks:
         subjects, items = values.shape
         rows, columns = (1, 1) if mesh is None else (mesh.shape[SUBJECTS], mesh.shape[ITEMS])
         self._columns: int = columns
-        block = items_per_block(-(-subjects // rows), -(-items // columns), BLOCK_RESPONSES)
         self.num_subjects = rows * -(-subjects // rows)
-        blocks = -(-items // (block * columns))  # of a device
         most = _most_bytes() if chunk_bytes is None else chunk_bytes
+        block = _block(self.num_subjects // rows, -(-items // columns), most)
+        blocks = -(-items // (block * columns))  # of a device
         most_blocks = max(1, most // (block * (self.num_subjects // rows)))
         self.number = number = -(-blocks // most_blocks)
         self._shape = (columns * -(-blocks // number), self.num_subjects, block)
@@ -165,6 +166,16 @@ def _joined(parts: list[Any], columns: int) -> Any:
         return jnp.concatenate(by_device, axis=1).reshape(-1, *leaves[0].shape[1:])
 
     return jax.tree.map(of_leaves, *parts)
+
+
+def _block(num_subjects: int, num_items: int, most: int) -> int:
+    """Items in a block of what a device has, of chunks with so many bytes."""
+    block = items_per_block(num_subjects, num_items, BLOCK_RESPONSES)
+    if formulation().in_caches or num_subjects * block <= most:
+        return block
+    # what is to be one block is several chunks, as equal as can be: the last is filled up
+    number = -(-num_items // max(MULTIPLE, most // num_subjects // MULTIPLE * MULTIPLE))
+    return -(-num_items // (number * MULTIPLE)) * MULTIPLE
 
 
 def _most_bytes() -> int:
