@@ -7,6 +7,8 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # extra for the accelerator of `make gpu`; `make gpu ACCELERATOR=` takes the jax that is in .venv
 ACCELERATOR ?= cuda
 RESULTS := benchmarks/results
+# the chip whose compiler's table `make gpu` puts beside the times; `make gpu ACCELERATOR= COMPILED=v5e` on a TPU
+COMPILED ?= h100
 
 .PHONY: demo test test-slow test-oldest test-newest gpu docs dist clean
 
@@ -48,6 +50,7 @@ gpu: .venv/installed-test $(if $(ACCELERATOR),.venv/installed-$(ACCELERATOR))
 	$(BIN)/python -m benchmarks.crowd --task=digits --network=mlp > $(RESULTS)/crowd_mlp.txt
 	$(BIN)/python -m benchmarks.crowd --task=digits --network=lenet --width=16 > $(RESULTS)/crowd_lenet.txt
 	$(BIN)/python -m benchmarks.scaling --num_items=4000000 --output_dir=$(RESULTS)/scaling > $(RESULTS)/scaling.txt
+	$(BIN)/python -m benchmarks.compiled --chips=$(COMPILED) --output_dir=$(RESULTS)/compiled > $(RESULTS)/compiled.txt
 	cat $(RESULTS)/*.txt
 
 docs: .venv/installed-docs

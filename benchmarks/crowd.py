@@ -27,7 +27,7 @@ from benchmarks.torch_crowd import TorchCrowd
 from experiments.common import app, factory, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
-from irtjax.networks.formulation import formulated_for
+from irtjax.kernels.formulation import formulated_for
 from irtjax.tasks.task import PADDING
 from irtjax.training import pool_size
 from irtjax.training.data import default_mesh, take, to_device

@@ -11,8 +11,8 @@ from irtjax import networks, tasks
 from irtjax.crowd.members import CrowdDesign, sample_members
 from irtjax.crowd.train import crowd_job
 from irtjax.estimation.mml import fit_mml
+from irtjax.kernels.formulation import ACCELERATORS, formulated_for
 from irtjax.kernels.likelihood import log_likelihood_1pl, log_likelihood_2pl
-from irtjax.networks.formulation import ACCELERATORS, formulated_for
 from irtjax.training import pool
 from irtjax.training.data import to_device
 from irtjax.training.recipe import Recipe

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from irtjax.networks.formulation import for_accelerator
+from irtjax.kernels.formulation import for_accelerator
 from irtjax.networks.layers import Dense, along_last, dropout, matmul, only_active, split_key, width_mask
 from irtjax.networks.sizes import Encoded, Sizes
 from irtjax.pretrained.folder import BertConfig

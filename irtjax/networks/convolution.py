@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from irtjax.networks.formulation import for_accelerator
+from irtjax.kernels.formulation import for_accelerator
 from irtjax.networks.layers import compute_dtype, gradient_of_matrix, matmul
 
 FEW_CHANNELS = 8

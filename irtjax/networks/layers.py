@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from irtjax.networks.formulation import for_accelerator
+from irtjax.kernels.formulation import for_accelerator
 from irtjax.networks.hashing import random_bits
 from irtjax.tasks.task import ImageFormat
 

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.kernels.formulation import for_accelerator
 from irtjax.networks import Parameters
-from irtjax.networks.formulation import for_accelerator
 from irtjax.networks.hashing import permute
 from irtjax.training.data import Data, Owned, accuracy, default_mesh, on_devices
 from irtjax.training.step import Place, Trainer, descend, gradient, over_networks, share_of_rate, tree_where

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from irtjax.kernels.formulation import formulated_for
 from irtjax.networks import convolution
-from irtjax.networks.formulation import formulated_for
 from irtjax.networks.group_norm import normalise
 
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from irtjax.kernels.formulation import for_accelerator, formulated_for
 from irtjax.networks import layers
-from irtjax.networks.formulation import for_accelerator, formulated_for
 from irtjax.tasks.task import ImageFormat
 
 

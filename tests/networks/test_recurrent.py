@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from irtjax.kernels.formulation import formulated_for
 from irtjax.networks import recurrent
-from irtjax.networks.formulation import formulated_for
 
 LENGTH, BATCH, WIDTH = 6, 4, 3
 ENDS = np.array([6, 1, 4, 5])

@@ -13,8 +13,8 @@ from safetensors.numpy import save_file
 
 from benchmarks.versus_transformers import EXAMPLES, RECORDED, vectors
 from irtjax import InputError
+from irtjax.kernels.formulation import formulated_for
 from irtjax.networks.bert import Encoder, mean_state
-from irtjax.networks.formulation import formulated_for
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.pretrained.pieces import Pieces
 
