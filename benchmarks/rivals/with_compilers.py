@@ -88,6 +88,7 @@ def main() -> None:
     import jax
 
     from benchmarks.programs.true_sizes import of_one_device, of_several_devices
+    from irtjax.kernels.formulation import formulated_for
 
     def tell(**row: Any) -> None:
         print("ROW " + json.dumps(row), flush=True)
@@ -102,7 +103,8 @@ def main() -> None:
         tell(begins=name)
         signal.alarm(settings["seconds"])  # ends the process, wherever it is: a compiler hears nothing else
         try:
-            program = made[name]()
+            with formulated_for(settings["platform"]):  # which decides blocks that are arguments, too
+                program = made[name]()
             row = {"products": program.products, **compiled(program, devices[0], settings["platform"])}
         except Exception as error:
             traceback.print_exc()

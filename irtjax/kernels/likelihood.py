@@ -166,7 +166,7 @@ def _of_device(
         return by_blocks(theta, slope, intercept, responses)
     from irtjax.kernels import likelihood_tiles  # takes a second to import
 
-    if not likelihood_tiles.takes(theta, responses):
+    if not (likelihood_tiles.takes(theta, responses) and likelihood_tiles.is_right_here(_block)):
         return by_blocks(theta, slope, intercept, responses)
     # a program may be traced for the GPU at hand, and run on its host
     return jax.lax.platform_dependent(

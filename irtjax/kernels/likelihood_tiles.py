@@ -20,16 +20,21 @@ reading the sums, 35 µs at 3.35 TB/s. A thread has 128 registers, so that four 
 on a multiprocessor: enough for the memory's latency. So 72 to 85 µs: 2.4 to 2.8 times one read of the responses. What
 holds it up is instructions, not memory: no float array is written.
 
-Pallas is experimental. Where it cannot be imported, `AVAILABLE` is False, and `kernels.likelihood` uses XLA's form.
+Pallas is experimental, and nobody has run this on a GPU yet. So a process that has one tries it first, once, on a small
+matrix (`is_right_here`). Where it fails or differs, and where Pallas cannot be imported, `kernels.likelihood` uses the
+form for XLA.
 """
 
 import functools
 import math
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from irtjax.types import AnyArray, Float
 
@@ -55,6 +60,42 @@ def takes(theta: AnyArray | jax.ShapeDtypeStruct, responses: AnyArray | jax.Shap
     """Whether the kernel is for such arguments: of float32, and a byte for each response."""
     small = responses.size < ADDRESSES or responses.size > 2 * ADDRESSES
     return AVAILABLE and theta.dtype == jnp.float32 and responses.dtype == jnp.int8 and small
+
+
+@functools.cache
+def is_right_here(reference: Callable[..., Any]) -> bool:
+    """Whether the kernel gives on the GPU at hand what XLA's form gives; true where there is none to run it on.
+
+    Args:
+        reference: XLA's form, of the same arguments.
+    """
+    if jax.default_backend() != "gpu":
+        return True
+    with ThreadPoolExecutor(1) as apart:  # from the program that is being traced
+        return apart.submit(agrees, value_and_sums, reference).result()
+
+
+def agrees(kernel: Callable[..., Any], reference: Callable[..., Any]) -> bool:
+    """Whether two forms give the same sums of a small matrix with odd sides and missing responses; warns if not."""
+    rng = np.random.default_rng(0)
+    responses = rng.integers(-1, 2, (75, 333)).astype(np.int8)
+    theta, slope, intercept = (rng.normal(size=size).astype(np.float32) for size in (75, 333, 333))
+    for slopes in (None, slope):
+        try:
+            with jax.default_matmul_precision("highest"):
+                ours, theirs = (jax.jit(form)(theta, slopes, intercept, responses) for form in (kernel, reference))
+            close = (np.allclose(*pair, rtol=1e-4, atol=1e-3) for pair in zip(ours, theirs, strict=True))
+            fault = "" if all(close) else "its sums differ"
+        except Exception as error:  # whatever a compiler or a driver raises
+            fault = f"{type(error).__name__}: {error}"
+        if fault:
+            warnings.warn(
+                f"the likelihood's own kernel for GPUs is left aside on this one, for a slower form ({fault:.300})",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return False
+    return True
 
 
 def value_and_sums(

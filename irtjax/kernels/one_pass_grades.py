@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.formulation import kept
+from irtjax.kernels.formulation import formulation, kept
 from irtjax.kernels.one_pass import NEVER, Sums, residual_and_value
 from irtjax.types import AnyArray, Bool, Float, Int
 
@@ -33,6 +33,8 @@ def graded(
         items: a (I,); d (K, I), -`NEVER` beyond the thresholds of an item.
         responses: y (J, I), negative where missing.
     """
+    if formulation().fuses:
+        return _in_few_sums(theta, items, responses)
     (slope, places), (values,) = items, responses
     answer = values.astype(theta.dtype)
     value, by_subject, residuals = jnp.zeros((), theta.dtype), jnp.zeros_like(theta), []
@@ -45,6 +47,22 @@ def graded(
         residuals.append(residual)
     by_slope = theta @ functools.reduce(jnp.add, residuals)
     return Sums(value, by_subject, (by_slope, jnp.stack([ones @ residual for residual in residuals])))
+
+
+def _in_few_sums(theta: AnyArray, items: tuple[AnyArray, AnyArray], responses: tuple[AnyArray]) -> Sums:
+    """As `graded`, by fewer sums: each of them computes anew what it reads. On a CPU it would be three times slower."""
+    (slope, places), (values,) = items, responses
+    answer = values.astype(theta.dtype)
+    along, rows = theta[:, None] * slope[None, :], jnp.stack([jnp.ones_like(theta), theta])
+    of_each, of_all, by_item = jnp.zeros_like(along), jnp.zeros_like(along), []
+    for place in places:
+        right = (answer == len(by_item) + 1).astype(theta.dtype)
+        observed = right + (answer == len(by_item)).astype(theta.dtype)
+        residual, value = residual_and_value(along + place[None, :], right, observed)
+        of_each, of_all = of_each + value, of_all + residual
+        by_item.append(rows @ residual)
+    by_place, by_slope = jnp.stack(by_item, axis=1)
+    return Sums((rows[0] @ of_each) @ jnp.ones_like(slope), of_all @ slope, (by_slope.sum(axis=0), by_place))
 
 
 class _Steps(NamedTuple):

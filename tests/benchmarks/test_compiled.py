@@ -9,10 +9,10 @@ from conftest import REPOSITORY
 
 # ratios to the limit of the chip, as the table of docs/results/accelerators.md has them, and a tenth
 MOST = {
-    ("v5e", "likelihood: 1PL"): 6.5,
-    ("v5e", "likelihood: 2PL"): 6.8,
-    ("h100", "likelihood: 1PL"): 76.0,
-    ("h100", "likelihood: 2PL"): 84.0,
+    ("v5e", "likelihood: 1PL"): 3.0,
+    ("v5e", "likelihood: 2PL"): 3.0,
+    ("h100", "likelihood: 1PL"): 1.33,
+    ("h100", "likelihood: 2PL"): 1.30,
 }
 
 
@@ -39,4 +39,4 @@ def test_likelihood_kernels_stay_as_near_to_the_limit(tmp_path):
         assert 0.5 < row["ratio"] < most, (key, row["ratio"])
         # no float matrix of J × I: 400 MB
         assert row["bytes_materialised"] < 40e6
-        assert row["bytes_moved"] > 1e8  # all responses are read
+        assert row["bytes_moved"] >= 1e8  # all responses are read

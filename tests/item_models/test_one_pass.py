@@ -11,6 +11,7 @@ from irtjax.item_models import listing
 from irtjax.item_models.one_pass import Cells, log_likelihood
 from irtjax.item_models.protocol import PredictorParameters
 from irtjax.kernels import one_pass
+from irtjax.kernels.formulation import formulated_for
 
 SUBJECTS, ITEMS = 7, 70  # one block of 64 items, and a rest
 TOP = np.array([3, 1, 2, 3, 2] * 14)
@@ -95,8 +96,15 @@ def textbook(name, theta, items, cells):
     return total
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_value_and_gradients_are_those_of_textbooks(name):
+EACH = [one if hasattr(one, "marks") else pytest.param(one) for one in NAMES]
+FORMULATED = [pytest.param(*one.values, "cpu", marks=one.marks) for one in EACH]
+FORMULATED += [
+    pytest.param(*one.values, "tpu", marks=() if one.values == ("graded",) else pytest.mark.slow) for one in EACH
+]
+
+
+@pytest.mark.parametrize(("name", "backend"), FORMULATED)
+def test_value_and_gradients_are_those_of_textbooks(name, backend):
     model, theta, items, cells = problem(name)
     on_device = jax.tree.map(jnp.asarray, cells)
 
@@ -105,7 +113,9 @@ def test_value_and_gradients_are_those_of_textbooks(name):
         return log_likelihood(model, theta, parameters, on_device)
 
     arguments = [theta, *items[:3]]
-    value, gradients = jax.jit(jax.value_and_grad(passed, range(4)))(*(jnp.asarray(x, jnp.float32) for x in arguments))
+    with formulated_for(backend):
+        program = jax.jit(jax.value_and_grad(passed, range(4)))
+        value, gradients = program(*(jnp.asarray(x, jnp.float32) for x in arguments))
     assert value == pytest.approx(textbook(name, theta, items, cells), rel=1e-5)
     rng, step = np.random.default_rng(1), 1e-5
     for k, gradient in enumerate(gradients):
