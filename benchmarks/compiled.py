@@ -10,7 +10,7 @@ are a compiler's estimate or a prediction, never a time.
 * **TPU: `estimate`.** The compiler's own cycles of each kernel (`estimated_cycles` in the compiled text), loops
   multiplied by their turns, over the clock; a kernel without an estimate at the rate of the memory.
 * **GPU: `prediction`.** Its compiler estimates nothing. Bytes that kernels read and write, loops multiplied, at the
-  rate of the memory, and 4 µs for starting each kernel; the limit where that is more, as work within kernels is left out.
+  rate of the memory, and 4 µs for starting each kernel; no less than the limit, as work within kernels is left out.
 * **`limit`**, the longest of: one read of the arguments and one write of the results (of a step of training, of all
   that it changes); the matrix products at their peak; all other arithmetic; transcendental functions (`chips`).
 * **`ratio`** is the estimate or the prediction over the limit.

@@ -55,9 +55,9 @@ def _in_few_sums(theta: AnyArray, items: tuple[AnyArray, AnyArray], responses: t
     answer = values.astype(theta.dtype)
     along, rows = theta[:, None] * slope[None, :], jnp.stack([jnp.ones_like(theta), theta])
     of_each, of_all, by_item = jnp.zeros_like(along), jnp.zeros_like(along), []
-    for place in places:
-        right = (answer == len(by_item) + 1).astype(theta.dtype)
-        observed = right + (answer == len(by_item)).astype(theta.dtype)
+    for k, place in enumerate(places):
+        right = jnp.equal(answer, k + 1).astype(theta.dtype)
+        observed = right + jnp.equal(answer, k).astype(theta.dtype)
         residual, value = residual_and_value(along + place[None, :], right, observed)
         of_each, of_all = of_each + value, of_all + residual
         by_item.append(rows @ residual)
