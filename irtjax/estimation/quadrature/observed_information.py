@@ -47,7 +47,9 @@ def covariance(information: Float[np.ndarray, "P P"]) -> Float[np.ndarray, "P P"
     inflation, condition = np.diag(inverse), np.linalg.norm(correlations, 1) * np.linalg.norm(inverse, 1)
     if not ((inflation > 0) & (inflation < LOOSE)).all() or condition > SINGULAR:
         return none
-    return inverse / (unit[:, None] * unit[None, :])
+    with np.errstate(over="ignore"):  # of an asymptote that nobody is near
+        found = inverse / (unit[:, None] * unit[None, :])
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def of_items(covariance: Float[np.ndarray, "P P"], specification: Specification) -> Float[np.ndarray, "I K K"]:
