@@ -41,7 +41,7 @@ from irtjax.types import AnyArray, Float
 try:
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
-except ImportError:  # pragma: no cover
+except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True

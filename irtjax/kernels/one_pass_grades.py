@@ -50,7 +50,7 @@ def graded(
 
 
 def _in_few_sums(theta: AnyArray, items: tuple[AnyArray, AnyArray], responses: tuple[AnyArray]) -> Sums:
-    """As `graded`, by fewer sums: each of them computes anew what it reads. On a CPU it would be three times slower."""
+    """As `graded`, by fewer sums: each of them computes anew what it reads. Slower on a CPU."""
     (slope, places), (values,) = items, responses
     answer = values.astype(theta.dtype)
     along, rows = theta[:, None] * slope[None, :], jnp.stack([jnp.ones_like(theta), theta])

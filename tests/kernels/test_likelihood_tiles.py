@@ -119,3 +119,14 @@ def test_a_kernel_that_fails_or_differs_on_a_gpu_is_left_aside(monkeypatch):
     for kernel, message in ((off, "its sums differ"), (fails, "NotImplementedError: no such instruction")):
         with pytest.warns(RuntimeWarning, match=f"left aside on this one, for a slower form .{message}"):
             assert not likelihood_tiles.agrees(kernel, likelihood._block)
+
+
+def test_without_pallas_the_form_for_xla_is_used(monkeypatch):
+    theta, slope, intercept, y = problem(True)
+    assert likelihood_tiles.takes(theta, y)
+    assert not likelihood_tiles.takes(theta, y.astype(np.int32))
+    monkeypatch.setattr(likelihood_tiles, "AVAILABLE", False)
+    program = jax.jit(lambda *arguments: value_and_sums(*arguments))  # traced anew
+    with formulated_for("gpu"):
+        text = program.trace(theta, slope, intercept, y).lower(lowering_platforms=("cuda",)).as_text()
+    assert "triton" not in text
