@@ -23,6 +23,8 @@ from irtjax.tasks.validation import require_ids
 
 Note = Callable[[str], None]
 SPELLED = 6  # features of an example that reports show
+_KNOWN = tuple(field.name for field in dataclasses.fields(TaskOptions))
+_OF_FILES = ("data_dir", "dataset", "test_labels")  # which a named task has read its data from
 _LOG = logging.getLogger("irtjax")
 
 
@@ -42,6 +44,15 @@ class Given(NamedTuple):
     place: Place = lambda at: f"example {at} (counted from 0)"
 
 
+def divide(given: Given, at: int) -> tuple[Given, Given]:
+    """The examples of a named task before position `at`, and the others."""
+    rows = np.arange(len(given.labels))
+    before, after = (
+        Given(_choose(given.inputs, part), given.labels[part], given.ids[part]) for part in (rows[:at], rows[at:])
+    )
+    return before, after
+
+
 @dataclasses.dataclass(frozen=True)
 class Choices:
     """What the ways to a task of one's own have in common.
@@ -54,6 +65,7 @@ class Choices:
         flips: whether an image and its mirror image have the same class, so that training may flip and shift it.
         on_note: called with one line of news; None to log it as a warning of `irtjax`.
         options: fields of `TaskOptions` that texts have a use for.
+        scale: the value of images that counts as one, where they are not to be standardised; None where they are.
     """
 
     name: str
@@ -64,6 +76,13 @@ class Choices:
     flips: bool = False
     on_note: Note | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    scale: float | None = None
+
+    @classmethod
+    def of_named(cls, name: str, classes: tuple[str, ...], options: TaskOptions, **own: Any) -> "Choices":
+        """Those of a named task, whose data `options.data_dir` has been read from."""
+        used = {field: getattr(options, field) for field in _KNOWN if field not in _OF_FILES}
+        return cls(name, classes, on_note=options.on_note, options=used, **own)
 
     def note(self, line: str) -> None:
         """Tells one line of news."""
@@ -82,9 +101,9 @@ def build(given: Mapping[str, Given], choices: Choices) -> Task:
     """
     if choices.seed < 0:
         raise InputError(f"`seed`={choices.seed}: expected 0 or more")
-    known = [field.name for field in dataclasses.fields(TaskOptions)]
-    if unknown := [name for name in choices.options if name not in known]:
-        raise InputError(f"`{unknown[0]}`: there is no such option; texts have {', '.join(known[4:11])}")
+    if unknown := [name for name in choices.options if name not in _KNOWN]:
+        of_texts = [name for name in _KNOWN if name not in (*_OF_FILES, "seed") and not name.startswith("on_")]
+        raise InputError(f"`{unknown[0]}`: there is no such option; texts have {', '.join(of_texts)}")
     with naming(choices.name):
         inputs = _same_kind({split: _inputs(split, own) for split, own in given.items()})
         classes, labels = _labels(given, choices.class_names)
@@ -185,23 +204,24 @@ def _task(
     train = inputs["train"]
     if isinstance(train, Texts):
         options = TaskOptions(**{"seed": choices.seed, "on_note": choices.note, **choices.options})
-        options.check(choices.name, ("data_dir", "dataset", "test_labels"))
+        options.check(choices.name, _OF_FILES)
         examples = {
             split: Examples(own.sentences, labels[split], ids[split])
             for split, own in inputs.items()
             if isinstance(own, Texts)
         }
         return make_task(choices.name, {split: examples[split] for split in SPLITS}, classes, options)
-    given = TaskOptions(**choices.options)
-    unused = [field.name for field in dataclasses.fields(given) if not field.name.startswith("on_")]
-    given.check(choices.name, unused)
+    TaskOptions(**choices.options).check(choices.name, [name for name in _KNOWN if not name.startswith("on_")])
     if isinstance(train, Features):
         standardise = images.standardiser(train.values)
         arrays = {split: standardise(own.values) for split, own in inputs.items() if isinstance(own, Features)}
         format = ImageFormat(1.0)
     else:
         arrays = {split: own.images for split, own in inputs.items() if isinstance(own, Pictures)}
-        format = ImageFormat(train.scale, *images.statistics(train.images, train.scale), flips=choices.flips)
+        if choices.scale is None:
+            format = ImageFormat(train.scale, *images.statistics(train.images, train.scale), flips=choices.flips)
+        else:
+            format = ImageFormat(choices.scale, flips=choices.flips)
     splits = {split: Split(arrays[split], labels[split], ids[split], _spelled(inputs[split])) for split in SPLITS}
     return Task(choices.name, classes=classes, format=format, **splits)
 

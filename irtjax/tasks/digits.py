@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from irtjax.tasks.building import Choices, Given, build
 from irtjax.tasks.options import TaskOptions
-from irtjax.tasks.task import ImageFormat, Split, Task
+from irtjax.tasks.task import Task
 
+CLASSES = tuple("0123456789")
 NUM_VALIDATION = NUM_TEST = 300
 
 
@@ -16,19 +18,11 @@ def load(options: TaskOptions) -> Task:
     """
     from sklearn.datasets import load_digits  # takes a second to import
 
-    del options  # the images come with scikit-learn
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
-    inputs = data.images.astype(np.uint8)[order, :, :, None]
-    labels = data.target.astype(np.int32)[order]
-    ids = np.array([f"digits_{position:04d}" for position in order])
-    held_out = NUM_VALIDATION + NUM_TEST
-    test, validation, train = slice(NUM_TEST), slice(NUM_TEST, held_out), slice(held_out, None)
-    return Task(
-        name="digits",
-        train=Split(inputs[train], labels[train], ids[train]),
-        validation=Split(inputs[validation], labels[validation], ids[validation]),
-        test=Split(inputs[test], labels[test], ids[test]),
-        classes=tuple("0123456789"),
-        format=ImageFormat(scale=16.0),
-    )
+    held_out = NUM_TEST + NUM_VALIDATION
+    splits = {"train": order[held_out:], "validation": order[NUM_TEST:held_out], "test": order[:NUM_TEST]}
+    images = data.images.astype(np.uint8)
+    ids = np.array([f"digits_{position:04d}" for position in range(len(order))])
+    given = {split: Given(images[rows], data.target[rows], ids[rows]) for split, rows in splits.items()}
+    return build(given, Choices.of_named("digits", CLASSES, options, scale=16.0))

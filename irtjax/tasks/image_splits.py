@@ -4,8 +4,9 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
+from irtjax.tasks.building import Given, divide
+from irtjax.tasks.inputs import Pictures
 from irtjax.tasks.options import TaskOptions
-from irtjax.tasks.task import Split, select
 
 
 def image_splits(
@@ -16,7 +17,7 @@ def image_splits(
     validation_share: int,
     options: TaskOptions,
     order: str = "",
-) -> dict[str, Split]:
+) -> dict[str, Given]:
     """The test split, the last of the training images to validate on, and the others to train on.
 
     Args:
@@ -34,15 +35,16 @@ def image_splits(
     source = prepared.find(task, dataset, options.data_dir, options.dataset)
     wanted = {"image": True, "label": True} | ({order: False} if order else {})
 
-    def read(split: str) -> Split:
+    def read(split: str) -> Given:
         place = f"{source.folder}: {split}"
         columns = records.order_by(records.read(task, source, split, wanted, options.on_progress), order, place)
         images = records.images_of(columns, shape, place)
         labels = records.labels_of(columns, num_classes, place)
         if labels.min() < 0:
             raise InputError(f"{task}: {place} has records without a label")
-        return Split(images, labels, records.ids_of(columns.get(order, np.arange(len(labels))), task, split))
+        ids = records.ids_of(columns.get(order, np.arange(len(labels))), task, split)
+        return Given(Pictures(images, 255.0), labels, ids)
 
-    whole, test = read("train"), read("test")
-    cut = len(whole.labels) - len(whole.labels) // validation_share
-    return {"train": select(whole, slice(cut)), "validation": select(whole, slice(cut, None)), "test": test}
+    whole = read("train")
+    train, validation = divide(whole, len(whole.labels) - len(whole.labels) // validation_share)
+    return {"train": train, "validation": validation, "test": read("test")}

@@ -4,10 +4,10 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
+from irtjax.tasks.building import Choices, Given, build
+from irtjax.tasks.inputs import Texts
 from irtjax.tasks.options import TaskOptions
-from irtjax.tasks.sentences import make_task
 from irtjax.tasks.task import SPLITS, Task
-from irtjax.tasks.text import Examples
 
 DATASET = "snli"  # in TensorFlow Datasets
 CLASSES = ("entailment", "neutral", "contradiction")
@@ -22,10 +22,11 @@ def load(options: TaskOptions) -> Task:
         InputError: TFDS has no prepared SNLI in `options.data_dir`, or a file is bad.
     """
     source = prepared.find("snli", DATASET, options.data_dir, options.dataset)
-    return make_task("snli", {split: _read(source, split, options) for split in SPLITS}, CLASSES, options)
+    given = {split: _read(source, split, options) for split in SPLITS}
+    return build(given, Choices.of_named("snli", CLASSES, options))
 
 
-def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Examples:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Given:
     wanted = {"premise": True, "hypothesis": True, "label": True}
     columns = records.read("snli", source, split, wanted, options.on_progress)
     labels = records.labels_of(columns, len(CLASSES), f"{source.folder}: {split}")
@@ -33,5 +34,5 @@ def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Exampl
     if not kept.size:
         raise InputError(f"snli: {source.folder}: no pair of {split} has a label")
     texts = [records.texts_of(columns, name, f"{source.folder}: {split}") for name in ("premise", "hypothesis")]
-    sentences = tuple([column[at] for at in kept] for column in texts)
-    return Examples(sentences, labels[kept], records.ids_of(kept, "snli", split, digits=6))
+    pairs = Texts(tuple([column[at] for at in kept] for column in texts))
+    return Given(pairs, labels[kept], records.ids_of(kept, "snli", split, digits=6))

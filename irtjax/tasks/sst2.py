@@ -9,10 +9,10 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import reading, shown
 from irtjax.storage.tables import read_rows
 from irtjax.tasks import prepared, records
+from irtjax.tasks.building import Choices, Given, build, divide
+from irtjax.tasks.inputs import Texts
 from irtjax.tasks.options import TaskOptions
-from irtjax.tasks.sentences import make_task
-from irtjax.tasks.task import Task
-from irtjax.tasks.text import Examples
+from irtjax.tasks.task import SPLITS, Task
 
 DATASET = "glue/sst2"  # in TensorFlow Datasets
 CLASSES = ("negative", "positive")
@@ -33,7 +33,7 @@ def load(options: TaskOptions) -> Task:
         InputError: TFDS has no prepared SST-2 in `options.data_dir`, or a file is bad.
     """
     source = prepared.find("sst2", DATASET, options.data_dir, options.dataset)
-    splits = {split: _read(source, split, options) for split in ("train", "validation", "test")}
+    splits = {split: _read(source, split, options) for split in SPLITS}
     for split in ("train", "validation"):
         if splits[split].labels.min() < 0:
             raise InputError(f"sst2: {source.folder}: {split} has records without a label")
@@ -41,7 +41,12 @@ def load(options: TaskOptions) -> Task:
         path = _test_labels(source, options)
         if path is None:
             count = len(splits["test"].labels)
-            splits["train"], splits["test"] = _cut(splits["train"], len(splits["train"].labels) - count)
+            if count >= len(splits["train"].labels):
+                raise InputError(
+                    f"sst2: {source.folder}: too few training phrases to take a test split of {count} from; "
+                    "`test_labels` can name its labels"
+                )
+            splits["train"], splits["test"] = divide(splits["train"], len(splits["train"].labels) - count)
             options.on_note(
                 f"sst2: no labels of the test split (`test_labels` names a file of them): the last {count:,} training "
                 "phrases are the test split"
@@ -49,7 +54,7 @@ def load(options: TaskOptions) -> Task:
         else:
             positions = [int(name.rsplit("_", 1)[1]) for name in splits["test"].ids]
             splits["test"] = splits["test"]._replace(labels=read_test_labels(path, positions))
-    return make_task("sst2", splits, CLASSES, options)
+    return build(splits, Choices.of_named("sst2", CLASSES, options))
 
 
 def read_test_labels(path: str | Path, positions: list[int]) -> np.ndarray:
@@ -89,23 +94,11 @@ def _test_labels(source: prepared.Prepared, options: TaskOptions) -> Path | None
     return beside if beside.is_file() else None
 
 
-def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Examples:
+def _read(source: prepared.Prepared, split: str, options: TaskOptions) -> Given:
     wanted = {"sentence": True, "label": True, "idx": False}
     place = f"{source.folder}: {split}"
     columns = records.order_by(records.read("sst2", source, split, wanted, options.on_progress), "idx", place)
     labels = records.labels_of(columns, len(CLASSES), place)
     positions = records.numbers_of(columns, "idx", place) if "idx" in columns else np.arange(len(labels))
     sentences = records.texts_of(columns, "sentence", place)
-    return Examples((sentences,), labels, records.ids_of(positions, "sst2", split))
-
-
-def _cut(examples: Examples, at: int) -> tuple[Examples, Examples]:
-    """The examples before position `at`, and the others.
-
-    Raises:
-        InputError: there is none before it.
-    """
-    if at <= 0:
-        raise InputError("sst2: too few training phrases to take a test split from; `test_labels` can name its labels")
-    (sentences,), labels, ids = examples
-    return Examples((sentences[:at],), labels[:at], ids[:at]), Examples((sentences[at:],), labels[at:], ids[at:])
+    return Given(Texts((sentences,)), labels, records.ids_of(positions, "sst2", split))

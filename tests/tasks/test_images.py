@@ -44,6 +44,22 @@ def test_mnist_keeps_the_order_of_its_records(mnist, tmp_path):
     np.testing.assert_array_equal(task.test.labels, [record["label"] for record in splits["test"]])
 
 
+def test_a_named_task_is_that_of_its_arrays(mnist, tmp_path):
+    named = tasks.load("mnist", str(tmp_path / "data"))
+    own = {split: (named.split(split).inputs, named.split(split).labels, named.split(split).ids) for split in SPLITS}
+    inputs, labels, ids = own["train"]
+    classes = [str(at) for at in range(10)]
+    task = tasks.from_arrays(
+        inputs, labels, ids=ids, validation=own["validation"], test=own["test"], class_names=classes
+    )
+    for split in SPLITS:
+        for one, other in zip(task.split(split)[:3], named.split(split)[:3], strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert named.classes == task.classes
+    assert named.format == tasks.ImageFormat(255.0)  # MNIST is not standardised, images of one's own are
+    assert task.format.mean != (0.0,)
+
+
 def test_images_of_another_kind_are_refused(tmp_path):
     records = image_records("train", 12, (32, 32, 3))
     write_dataset(tmp_path, "photographs", {"train": records, "test": records})

@@ -181,7 +181,9 @@ def test_items_with_labels_and_doubles(snli, tmp_path):
     assert list(task.test.ids) == ["animal"]
     assert list(task.train.ids) == ["snli_train_000000", "snli_train_000002", "snli_train_000003"]
     assert notes == [
-        f"{path}: 1 of 4 rows with a text found; 2 left out, whose text stands for several examples or rows"
+        "snli: 3 examples repeat the input of another; 3 inputs lie in more than one split, such as snli_train_000000 "
+        "of train, which is snli_validation_000000 of validation: accuracy on them flatters",
+        f"{path}: 1 of 4 rows with a text found; 2 left out, whose text stands for several examples or rows",
     ]
 
 
