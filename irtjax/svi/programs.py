@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import NamedSharding
-from numpyro.infer import SVI, Trace_ELBO
+from numpyro.handlers import replay, seed
+from numpyro.infer import ELBO, SVI
 from numpyro.infer.svi import SVIState
+from numpyro.infer.util import log_density
 
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, place
 from irtjax.svi import family_model
@@ -44,11 +46,15 @@ def draws_per_look(num_responses: int) -> int:
     return min(max(WORKED_ON // num_responses, FEWEST_DRAWS), steps_per_chunk(num_responses) + 1)
 
 
-class AntitheticELBO(Trace_ELBO):
+class AntitheticELBO(ELBO):
     """The ELBO of two draws that are mirror images: the guide's locations plus and minus the same noise.
 
     In the mean of the two all terms that are odd in the noise cancel, and with them the largest part of the noise of
     the gradients of locations.
+
+    Terms are added in the order of the sites. NumPyro's `Trace_ELBO` goes through a set of their names, whose order is
+    another in each process: programs differed, so that none was found in a cache of compiled programs, results differed
+    by rounding, and processes that work on one fit had programs of their own.
     """
 
     def __init__(self, in_turn: bool) -> None:
@@ -73,9 +79,11 @@ class AntitheticELBO(Trace_ELBO):
         """
 
         def loss(sign: jax.Array | float) -> jax.Array:
-            mirrored = functools.partial(guide, sign=sign)
-            inner = super(AntitheticELBO, self).loss_with_mutable_state
-            return inner(rng_key, param_map, model, mirrored, start, responses, *args)["loss"]
+            of_model, of_guide = jax.random.split(rng_key)
+            mirrored = seed(functools.partial(guide, sign=sign), of_guide)
+            log_q, drawn = log_density(mirrored, (start, responses, *args), {}, param_map)
+            log_p, _ = log_density(replay(seed(model, of_model), drawn), (start, responses, *args), {}, param_map)
+            return log_q - log_p
 
         if self.in_turn:
             return {"loss": jax.lax.map(loss, jnp.array([1.0, -1.0])).mean(), "mutable_state": None}
