@@ -47,11 +47,11 @@ def folder(tmp_path_factory):
         ("short.parquet", ["--model=3pl"]),
         ("long.npz", ["--model=2pl"]),
         ("long.shards", ["--model=2pl"]),
-        ("long.npz", ["--model=1pl", "--estimator=svi", "--max_iterations=400"]),
-        ("long.parquet", ["--model=2pl", "--estimator=svi", "--batch_items=500", "--max_iterations=200"]),
-        ("short.npz", ["--model=1pl", "--estimator=svi", "--batch_subjects=100", "--max_iterations=200"]),
-        ("short.npz", ["--model=1pl", "--estimator=svi", "--sparse=true", "--max_iterations=100"]),
-        ("short.npz", ["--model=pcm", "--estimator=svi", "--sparse=true", "--max_iterations=50"]),
+        ("long.npz", ["--model=1pl", "--estimator=svi", "--max_iterations=100"]),
+        ("long.parquet", ["--model=2pl", "--estimator=svi", "--batch_items=500", "--max_iterations=100"]),
+        ("short.npz", ["--model=1pl", "--estimator=svi", "--batch_subjects=100", "--max_iterations=50"]),
+        ("short.npz", ["--model=1pl", "--estimator=svi", "--sparse=true", "--max_iterations=50"]),
+        ("short.npz", ["--model=pcm", "--estimator=svi", "--sparse=true", "--max_iterations=25"]),
     ],
 )
 def test_a_fit_is_that_of_one_process(folder, tmp_path, responses, flags):

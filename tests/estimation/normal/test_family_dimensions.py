@@ -102,17 +102,17 @@ def test_what_goes_without(grades):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "model", "dims", "num_items"),
+    ("kind", "model", "dims", "num_subjects", "num_items"),
     [
-        ("grades", "graded", 2, 100),
-        ("grades", "gpcm", 2, 60),
-        ("counts", "binomial", 2, 100),
-        ("counts", "binomial", 3, 30),
-        ("shares", "ordered_beta", 2, 60),
+        ("grades", "graded", 2, 100, 100),
+        ("grades", "gpcm", 2, 100, 60),
+        ("counts", "binomial", 2, 100, 100),
+        ("counts", "binomial", 3, 60, 30),
+        ("shares", "ordered_beta", 2, 60, 60),
     ],
 )
-def test_models_come_to_the_estimates_on_nodes(kind, model, dims, num_items):
-    responses = simulated(100, num_items, kind, dims)[0]
+def test_models_come_to_the_estimates_on_nodes(kind, model, dims, num_subjects, num_items):
+    responses = simulated(num_subjects, num_items, kind, dims)[0]
     normal, nodes = (
         irtjax.fit(responses, model, dims=dims, integration=way, priors=None) for way in ("normal", "nodes")
     )
