@@ -25,7 +25,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, graded_tests, response_files, right_wrong_tests
+from experiments.common import app, formulas, graded_tests, response_files, right_wrong_tests
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -45,7 +45,7 @@ from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit
 from irtjax.populations.normal import Population
 from irtjax.scoring.family_items import KnownItems
-from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.files import write_csv
 
 MAX_ITEMS = 50  # unless another number is asked for
 ONE_SUBJECT = "interactive"  # id of who answers in a dialogue
@@ -55,6 +55,7 @@ _RESPONSES = define_path("responses", "file or folder of scored responses, whose
 _INTERACTIVE = flags.DEFINE_boolean("interactive", False, "ask on standard output, read answers from standard input")
 _TEXTS = define_path("texts", "CSV of item_id and text, for --interactive: questions come with it")
 _OUTPUT_DIR = define_path("output_dir", "folder for the results; made where missing. May be left out in a dialogue")
+formulas.define_guard()
 _RULE = flags.DEFINE_enum(
     "rule",
     "variance",
@@ -269,7 +270,7 @@ def graded_test(known: KnownItems, population: Population, trials: Any) -> Scale
 def write(found: report.Found, answers: pd.DataFrame, used: dict[str, Any]) -> None:
     """Writes what was found, and says it."""
     given: dict[str, Any] = {name: flags.FLAGS[name].value for name in flags_of_run()}
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         write_csv(answers, directory / "answers.csv")
         verdict = report.write(found, given | used | response_files.given(), directory)
     print(f"{verdict}\nDone: {_OUTPUT_DIR.value}/report.html, report.md, subjects.csv, answers.csv and exposure.csv")
@@ -299,7 +300,7 @@ def talk(source: Fit | pd.DataFrame, graded: tuple[KnownItems, Population] | Non
         texts = dict(zip(ids.tolist(), column_of(_TEXTS.value, "text", ids).tolist(), strict=True))
     with contextlib.suppress(AttributeError, OSError):  # another kind of stream, or one that was read from
         sys.stdin.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    folder = contextlib.nullcontext(None) if _OUTPUT_DIR.value is None else whole_results(_OUTPUT_DIR.value)
+    folder = contextlib.nullcontext(None) if _OUTPUT_DIR.value is None else formulas.guarded_results(_OUTPUT_DIR.value)
     with folder as directory:
         tests, end = hold(
             test,

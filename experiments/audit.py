@@ -19,7 +19,7 @@ import sys
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.common.table_columns import column_of
@@ -27,7 +27,6 @@ from experiments.reports import audit as report
 from irtjax.auditing.audit import audit
 from irtjax.auditing.findings import REASONS
 from irtjax.errors import InputError
-from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 
 NAMES = tuple(name.replace(" ", "_") for name in REASONS)
@@ -45,6 +44,7 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def main() -> None:
     columns = {name: _column(name) for name in ("key", "dates", "cutoffs")}
     choice = {"columns": _COLUMNS.value, "metric": _METRIC.value, "filter": _FILTER.value}
     source = _RESPONSES.value or _CHOICES.value
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         with app.naming(source), steps("audit") as on_step:
             found = audit(
                 _RESPONSES.value,

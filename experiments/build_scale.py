@@ -36,7 +36,6 @@ from irtjax.scale.elimination import Rules
 from irtjax.scale.groups import compare_groups, levels, values_of_subjects
 from irtjax.scale.item_tests import GRADED
 from irtjax.scale.procedure import ScaleOptions, ScaleResult, build_scale, usable_items
-from irtjax.storage.files import whole_results
 
 ALL, BY_DESIGN = "all", "by_design"
 IDLE = {
@@ -112,7 +111,7 @@ _SUBJECTS = define_path(
     "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
 _BASELINE = flags.DEFINE_string("baseline", None, "group of --subjects that all others are compared with")
-_GUARD = formulas.define_guard()
+formulas.define_guard()
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
 
 
@@ -134,15 +133,13 @@ def main() -> None:
         with _naming(name):
             usable_items(part, options[name])  # raises for any group before the first is built
     _check_folders(list(parts))
-    with whole_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value, former_files(Path(_OUTPUT_DIR.value))) as directory:
         found = []
         for name, part in parts.items():
             with steps(name) as on_step, _naming(name):
                 result = build_scale(part, options[name], on_step)
             found.append(_findings(name, result, fresh, subjects))
         write(found, directory, wanted, agreement, _flags())
-        if _GUARD.value:
-            formulas.guard(directory)
     retained = sum(group.result.num_retained for group in found)
     print(
         f"Done: {_OUTPUT_DIR.value}/report.html, report.md and scale.csv "

@@ -21,7 +21,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from experiments.common.sources import difficulties_of, names_of
@@ -30,7 +30,6 @@ from irtjax.comparison.rank_agreement import join, spearman_brown
 from irtjax.comparison.reliability import split_half
 from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
-from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS
 
@@ -56,6 +55,7 @@ _TEXTS = define_path(
 _SHOWN = flags.DEFINE_integer("shown", 10, "items in each table of the report", lower_bound=1, upper_bound=1000)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the bootstrap", lower_bound=0, upper_bound=2**31 - 1)
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 class Rasch(NamedTuple):
@@ -156,7 +156,7 @@ def main() -> None:
     given: dict[str, Any] = app.lists(("items", "responses", "names", "reliabilities"))
     given |= response_files.given()
     given |= {"texts": _TEXTS.value, "shown": _SHOWN.value, "seed": _SEED.value}
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         sizes = {name: index.size for name, index in ids.items()}
         compared = report.Compared(join(difficulty), texts, known, sizes, abilities)
         verdict = report.write(compared, given, directory)

@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
@@ -27,7 +27,6 @@ from irtjax.comparison.held_out import WAYS
 from irtjax.errors import InputError
 from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.matrix import require_estimable
-from irtjax.storage.files import whole_results
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
 _METRIC = response_files.define_metric()
@@ -35,6 +34,7 @@ _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 _MODELS = flags.DEFINE_list("models", ["1pl", "2pl", "3pl", "4pl"], f"some of {', '.join(MODELS)}")
 _DIMS = flags.DEFINE_list("dims", ["1"], "numbers of dimensions of ability (mml)")
 _ESTIMATORS = flags.DEFINE_list("estimators", ["mml"], f"some of {', '.join(ESTIMATORS)}; svi fits the 1pl and the 2pl")
@@ -75,7 +75,7 @@ def main() -> None:
     given = {"responses": _RESPONSES.value, **{name: ",".join(map(str, words)) for name, words in chosen.items()}}
     given |= {"by": ",".join(by), "folds": _FOLDS.value, "seed": _SEED.value}
     given |= response_files.given()
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         with app.naming(_RESPONSES.value), counting_bar("fits", number * (1 + len(by) * _FOLDS.value)) as on_progress:
             comparison = irtjax.compare(
                 responses, **chosen, by=by, folds=_FOLDS.value, seed=_SEED.value, on_progress=on_progress

@@ -11,12 +11,11 @@ On 2 CPU cores, half a minute; minutes for 10,000 items and 1,000 subjects, and 
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.table_columns import column_of
 from experiments.reports import dif as report
 from irtjax.groups.dif import METHODS, TESTS, matched
-from irtjax.storage.files import whole_results
 
 _RESPONSES = define_path("responses", "file or folder of responses", required=True)
 _GROUPS = flags.DEFINE_string(
@@ -33,6 +32,7 @@ _METRIC = response_files.define_metric()
 _FILTER = response_files.define_filter()
 _COLUMNS = response_files.define_columns()
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     groups = column_of(_GROUPS.value)
     choice = {"columns": _COLUMNS.value, "metric": _METRIC.value, "filter": _FILTER.value}
     choice = {name: value for name, value in choice.items() if value}
-    with whole_results(_OUTPUT_DIR.value) as directory, app.naming(_RESPONSES.value):
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory, app.naming(_RESPONSES.value):
         data = matched(_RESPONSES.value, groups, **choice)
         table = irtjax.dif(
             _RESPONSES.value,

@@ -123,7 +123,7 @@ _GUESSING = guessing.define_guessing()
 _EXTREMES = flags.DEFINE_enum(
     "extremes", "keep", ["keep", "refuse"], "items that everyone or no one answered right: under a prior, or not (mml)"
 )
-_GUARD = formulas.define_guard()
+formulas.define_guard()
 tensorboard.define_tensorboard()
 _MISFIT = flags.DEFINE_bool(
     "misfit", False, "add infit and outfit to items.csv and subjects.csv, and lz to subjects.csv (one dimension)"
@@ -257,8 +257,6 @@ def main() -> None:
             )
 
             write_misfit(fit, directory)
-        if _GUARD.value:
-            formulas.guard(directory)
     if isinstance(fit.population, FittedGroups):
         print(fit.groups().round(3).to_string(index=False))
     if isinstance(fit.population, FittedLatentRegression):

@@ -17,14 +17,13 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.reports import item_fit as report
 from irtjax import InputError
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.values import on_scales
-from irtjax.storage.files import whole_results
 
 _FIT = define_path("fit", "folder of a saved fit, or its fit.npz", required=True)
 _RESPONSES = define_path("responses", "file or folder of responses to its items; by default those that were fitted")
@@ -34,6 +33,7 @@ _COLUMNS = response_files.define_columns()
 _TRANSPOSE = response_files.define_transpose()
 _PAIRS = flags.DEFINE_integer("pairs", 1000, "rows of local_dependence.csv, the most dependent first", lower_bound=1)
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
         response_files.require_effect([_RESPONSES.value])
     fit = irtjax.load_fit(_FIT.value)
     responses = None if _RESPONSES.value is None else _read(_RESPONSES.value, fit)
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_FIT.value}" + (f", for {_RESPONSES.value}" if _RESPONSES.value else "")):
             found = report.Found(
                 items=irtjax.item_fit(fit, responses),

@@ -13,13 +13,13 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, formulas
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.reports import document
 from irtjax.errors import InputError
 from irtjax.groups.linking import METHODS, Link
 from irtjax.scoring.abilities import item_table
-from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.files import write_csv
 
 FILES = ("items.csv", "common_items.csv", "equated_scores.csv", "link.json")
 _BASE = define_path("base", "folder of a fit, or items.csv, whose scale is kept", required=True)
@@ -29,6 +29,7 @@ _SYMMETRIC = flags.DEFINE_bool("symmetric", True, "compare curves on both scales
 _WEIGHTS = flags.DEFINE_enum("weights", "normal", ["normal", "uniform"], "of abilities (haebara, stocking_lord)")
 _ROBUST = flags.DEFINE_bool("robust", False, "leave out common items that drift, the worst first")
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -36,7 +37,7 @@ def main() -> None:
     app.keep_inputs(["base", "other"], _OUTPUT_DIR.value, FILES)
     if _METHOD.value.startswith("mean"):
         app.without_effect(["symmetric", "weights"], f"--method={_METHOD.value}")
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         with app.naming(f"{_BASE.value} and {_OTHER.value}"):
             found = irtjax.link(
                 _BASE.value,

@@ -19,7 +19,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
@@ -32,7 +32,7 @@ from irtjax.fits.reading import AUTO
 from irtjax.fits.result import Z_95
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.responses.matrix import MISSING, ResponseMatrix, require_estimable
-from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.files import write_csv
 from irtjax.tasks.item_texts import ItemTexts, read_item_texts
 
 LEAST_ITEMS = 20
@@ -65,6 +65,7 @@ _FOLDS = flags.DEFINE_integer(
 _SHOWN = flags.DEFINE_integer("shown", 8, "items in each table of the report", lower_bound=1, upper_bound=1000)
 _SEED = flags.DEFINE_integer("seed", 0, "of folds and of responses kept", lower_bound=0, upper_bound=2**31 - 1)
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def main() -> None:
     given |= app.lists(("text_columns", "covariates"))
     given |= {name: flags.FLAGS[name].value for name in ("model", "folds", "shown", "seed")}
     given |= response_files.given()
-    with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         verdict = report.write(found, given, directory)
         found.joint.save(directory / "fit")
         if fresh is not None and of_new is not None:

@@ -56,7 +56,7 @@ _PEOPLE = define_path(
 _GROUP = flags.DEFINE_string(
     "group", None, "group of the fit that the subjects are of: its population, and its own items; --items is a folder"
 )
-_GUARD = formulas.define_guard()
+formulas.define_guard()
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
 peers.define_flags()
@@ -94,8 +94,6 @@ def main() -> None:
         if people is not None:
             scores = among(people, scores)
         write_csv(scores, directory / "subjects.csv")
-        if _GUARD.value:
-            formulas.guard(directory)
     print(f"Done: {Path(_OUTPUT_DIR.value, 'subjects.csv')} ({len(scores):,} subjects)")
 
 

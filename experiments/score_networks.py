@@ -17,7 +17,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app
+from experiments.common import app, formulas
 from experiments.common.path_flags import define_output_dir
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
@@ -26,7 +26,6 @@ from irtjax.fits.fit_files import holds_fit
 from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.joining import concatenate_items
 from irtjax.scoring.abilities import METHODS, item_table
-from irtjax.storage.files import whole_results
 from irtjax.storage.tables import read_table
 from irtjax.tasks.task import SPLITS
 
@@ -41,6 +40,7 @@ _CROWDS = flags.DEFINE_list("crowds", [], "run directories of experiments.crowd"
 _NAMES = flags.DEFINE_list("names", [], "what to call the crowds, in their order (default: their paths)")
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 
 def main() -> None:
@@ -73,7 +73,7 @@ def main() -> None:
             tables.append(table_of(crowd, scale, members, scores, int(chosen.sum()), len(items), people.get(scale)))
     given = app.lists(("scales", "scale_names", "people", "crowds", "names"))
     given |= {"method": _METHOD.value}
-    with whole_results(_OUTPUT_DIR.value) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value) as directory:
         report.write(pd.concat(tables, ignore_index=True), given, directory)
     print(f"Done: {_OUTPUT_DIR.value}/report.html, report.md, networks.csv and networks.png")
 

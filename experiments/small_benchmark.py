@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, response_files
+from experiments.common import app, formulas, response_files
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
@@ -34,7 +34,7 @@ from irtjax.fits.reading import is_scaled
 from irtjax.responses.joining import join
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
-from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.files import write_csv
 from irtjax.storage.tables import read_table
 
 _RESPONSES = define_paths(
@@ -63,6 +63,7 @@ _HELD_OUT = flags.DEFINE_float(
 _SEEDS = flags.DEFINE_integer("seeds", 5, "number of splits", lower_bound=1, upper_bound=1000)
 _NEW_RESPONSES = define_path("new_responses", "answers of new models to some of the items, whose scores are predicted")
 _OUTPUT_DIR = define_output_dir()
+formulas.define_guard()
 
 COLUMNS = ("difficulty", "discrimination", "guessing", "upper", "proportion_correct", "mean_response")
 
@@ -121,7 +122,7 @@ def main() -> None:
     given |= app.lists(("calibration", "forms", "predictors"))
     given |= {"num_items": ",".join(map(str, sizes)), **response_files.given()}
     given["seeds"] = _SEEDS.value
-    with whole_results(_OUTPUT_DIR.value, report.FORMER) as directory:
+    with formulas.guarded_results(_OUTPUT_DIR.value, report.FORMER) as directory:
         (directory / "forms").mkdir()
         for size, form in chosen.items():
             write_csv(form_table(bank, form), directory / "forms" / f"{best.form}_{size}.csv")

@@ -1,23 +1,35 @@
 """Cells of CSV files that a spreadsheet would run: ids such as =1+1 or @sum, which may come from anyone."""
 
+import contextlib
 import csv
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from absl import flags
+
+from irtjax.storage.files import whole_results
 
 FIRST = ("=", "+", "-", "@", "\t", "\r")  # of what spreadsheets take for a formula
 
 flags.disclaim_key_flags()  # the flag belongs to the binary that defines it
 
 
-def define_guard() -> Any:
-    """The flag --guard_formulas."""
-    return flags.DEFINE_bool(
+def define_guard() -> None:
+    """The flag --guard_formulas, of commands that write `guarded_results`."""
+    flags.DEFINE_bool(
         "guard_formulas",
         False,
         "put an apostrophe before ids that a spreadsheet would run as formulas; they are then not those of the input",
     )
+
+
+@contextlib.contextmanager
+def guarded_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Path]:
+    """`whole_results`, in which no cell begins as a formula where --guard_formulas is given."""
+    with whole_results(path, former) as directory:
+        yield directory
+        if flags.FLAGS.guard_formulas:
+            guard(directory)
 
 
 def guard(folder: Path) -> None:

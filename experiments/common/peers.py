@@ -16,10 +16,10 @@ import jax
 from absl import flags
 
 from experiments.common import help
+from experiments.common.formulas import guarded_results
 from experiments.common.team import Team, quiet
 from irtjax import InputError
 from irtjax.kernels.sharding import mesh_of
-from irtjax.storage.files import whole_results
 
 flags.disclaim_key_flags()  # the flags belong to the binary that defines them
 
@@ -73,8 +73,8 @@ def mesh() -> jax.sharding.Mesh | None:
 
 
 def results_of_first(output_dir: str, former: Collection[str] = ()) -> AbstractContextManager[Path | None]:
-    """`whole_results` of the first process; None for the others."""
-    return whole_results(output_dir, former) if is_first() else contextlib.nullcontext()
+    """`guarded_results` of the first process; None for the others."""
+    return guarded_results(output_dir, former) if is_first() else contextlib.nullcontext()
 
 
 def _asked() -> bool:

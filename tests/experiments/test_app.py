@@ -1,5 +1,6 @@
 """What all commands share: help, flags, output folders, Ctrl-C, progress; and the console entry."""
 
+import csv
 import inspect
 import io
 import os
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from binaries import assert_one_line, run, start
 from conftest import REPOSITORY
@@ -340,3 +342,19 @@ def test_formulas_are_guarded_where_that_is_asked_for(tmp_path):
         assert table.item_id.tolist() == expected
         assert (table.difficulty < 0).any()
     assert irtjax.load_fit(tmp_path / "fit").responses == odd
+    pd.DataFrame({"item_id": ids, "difficulty": np.arange(12.0)}).to_csv(tmp_path / "items.csv", index=False)
+    flags = [f"--items={tmp_path / 'items.csv'}", f"--responses={tmp_path / 'r.npz'}", "--guard_formulas"]
+    compared = run(*flags, f"--output_dir={tmp_path / 'compared'}", module="experiments.compare_difficulty")
+    assert compared.returncode == 0, compared.stderr
+    with (tmp_path / "compared" / "difficulty.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert "'=1+1" in cells
+    assert not any(cell.startswith("=") for cell in cells)
+
+
+def test_all_commands_that_write_tables_of_ids_guard_them():
+    """But for those whose files later stages read."""
+    for name in cli.COMMANDS:
+        text = (REPOSITORY / "experiments" / f"{name}.py").read_text()
+        assert "whole_results(" not in text, name
+        assert ("guarded_results(" in text or "results_of_first(" in text) == ("define_guard()" in text), name
