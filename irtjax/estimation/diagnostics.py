@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.special import expit
 
 from irtjax import processes
 from irtjax.errors import printable
@@ -31,6 +32,9 @@ REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
+CONTRADICTED, BEYOND = 0.1, 4.0  # share right from the expected one, and in its standard errors
+ENDS = ("guessing", 0.0), ("upper", 1.0)
+POSTERIOR_NODES = np.polynomial.hermite_e.hermegauss(9)
 NAMES_AND_NUMBERS = r"'[^']*'|\d[\d.,e+-]*"
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either
 
@@ -110,7 +114,7 @@ def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks)
     scored = not on_scales(fit.responses)
-    for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
+    for find in (*of_all, _of_asymptotes, _of_signs, _of_anchors) if scored else of_all:
         message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
@@ -283,3 +287,42 @@ def _of_signs(fit: Fit) -> str | None:
         "have a slope below 0 by more than two standard errors: one dimension does not mean 'more right answers' here; "
         f"fit groups of items on their own (such as each gold label){'' if fit.model in ONE_SLOPE else ', or the 1pl'}"
     )
+
+
+def _of_anchors(fit: Fit) -> str | None:
+    """Of items whose parameters were held: the share right beside the one that these and the abilities expect."""
+    errors = [error for name, error in fit.item_columns.items() if name.endswith("_se")]
+    if not errors or fit.parameters.slope.shape[1] > 1:
+        return None
+    held = np.flatnonzero((np.stack(errors) == 0).all(axis=0))[:SOME]
+    if not held.size:
+        return None
+    observed, expected, spread = np.array([_shares(fit, item) for item in held.tolist()]).T
+    off = (np.abs(observed - expected) > CONTRADICTED) & (np.abs(observed - expected) > BEYOND * spread)
+    if off.sum() <= MANY * held.size:
+        return None
+    worst = int(np.abs(observed - expected).argmax())
+    return (
+        f"of {held.size} anchors {off.sum()} are answered right more or less often than their parameters say, by over "
+        f"{100 * CONTRADICTED:.0f} points and beyond chance, such as '{fit.responses.item_ids[held[worst]]}' "
+        f"({observed[worst]:.0%} right, {expected[worst]:.0%} expected): are they of these items, and on this scale?"
+    )
+
+
+def _shares(fit: Fit, item: int) -> tuple[float, float, float]:
+    """Share right of an item, the share that its curve expects at posteriors of abilities, and its standard error."""
+    if isinstance(fit.responses, SparseResponses):
+        at = np.flatnonzero(fit.responses.items == item)
+        subjects, right = fit.responses.subjects[at], fit.responses.answers[at] == 1
+    else:
+        column = np.asarray(fit.responses.values[:, item])
+        subjects = np.flatnonzero(column >= 0)
+        right = column[subjects] == 1
+    if not subjects.size:
+        return 0.0, 0.0, 1.0
+    nodes, weights = POSTERIOR_NODES
+    ability = fit.ability[subjects, None] + fit.ability_se[subjects, None] * nodes
+    logit = float(fit.parameters.slope[item, 0]) * ability + float(fit.parameters.intercept[item])
+    least, most = (float(fit.item_columns[name][item]) if name in fit.item_columns else end for name, end in ENDS)
+    p = (least + (most - least) * expit(logit)) @ (weights / weights.sum())
+    return float(right.mean()), float(p.mean()), float(np.sqrt((p * (1 - p)).sum()) / p.size)

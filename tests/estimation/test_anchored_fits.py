@@ -1,5 +1,8 @@
 """Anchors of right and wrong answers: normal posteriors against nodes, and the marginal likelihood by brute force."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
@@ -58,6 +61,31 @@ def assert_close(normal, nodes, in_se):
         known = error > 0
         far = np.abs(normal.item_columns[name] - nodes.item_columns[name])[known] / error[known]
         assert far.size == 0 or far.max() < in_se, name
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("change", ["none", "shifted", "one", "flipped"])
+def test_anchors_that_contradict_the_answers_are_told(change, sparse):
+    """A shift of all is another scale, which is what anchors are for."""
+    responses, _, truth = simulate_model("2pl", SUBJECTS, 20, seed=4, mean=MEAN, sd=SD)
+    anchors = truth.rename(columns={"a": "discrimination", "b": "difficulty"})[:8].copy()
+    if change == "shifted":
+        anchors["difficulty"] += 2
+    elif change == "one":
+        anchors.loc[3, "difficulty"] += 3
+    elif change == "flipped":
+        anchors["difficulty"] *= -1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        irtjax.fit(responses, "2pl", anchors=anchors, sparse=sparse)
+    said = [str(warning.message) for warning in caught if "anchors" in str(warning.message)]
+    assert len(said) == (change in ("one", "flipped"))
+    assert all(
+        re.match(r"of 8 anchors \d are answered right more or less often than their parameters say", one)
+        for one in said
+    )
+    if change == "one":
+        assert f"such as '{responses.item_ids[3]}'" in said[0]
 
 
 @pytest.mark.parametrize("number", [5, 59])
