@@ -52,7 +52,7 @@ def main() -> None:
     if _PEOPLE.value and len(_PEOPLE.value) != len(_SCALES.value):
         raise InputError(f"--people: {len(_PEOPLE.value)} files for {len(_SCALES.value)} scales, expected one each")
     app.keep_inputs(["scales", "people"], _OUTPUT_DIR.value, report.FILES)
-    scale_names = names_of(_SCALES.value, _SCALE_NAMES.value)
+    scale_names = names_of(_SCALES.value, _SCALE_NAMES.value, "scale_names")
     people = dict(zip(scale_names, map(abilities_of, _PEOPLE.value), strict=False))
     crowds = dict(zip(names_of(_CROWDS.value, _NAMES.value), map(crowd_of, _CROWDS.value), strict=True))
     tables = []

@@ -27,15 +27,15 @@ def difficulties_of(path: str) -> pd.Series:
     return pd.Series(values, items["item_id"].astype(str))
 
 
-def names_of(paths: list[str], given: list[str]) -> list[str]:
-    """What sources are called: as given, or else by the last part of their paths in which they differ.
+def names_of(paths: list[str], given: list[str], flag: str = "names") -> list[str]:
+    """What sources are called: as given by a flag, or else by the last part of their paths in which they differ.
 
     Raises:
         InputError: there are more or fewer names than sources, or one of them twice.
     """
     if given:
         if len(given) != len(paths) or len(set(given)) < len(given) or not all(given):
-            raise InputError(f"--names={','.join(given)}: expected {len(paths)} different names, one per source")
+            raise InputError(f"--{flag}={','.join(given)}: expected {len(paths)} different names, one per source")
         return given
     parts = [Path(os.path.abspath(path)).with_suffix("").parts for path in paths]
     for last in range(1, min(map(len, parts)) + 1):

@@ -101,7 +101,7 @@ def checked(
         raise InputError(f"`population` of mean {mean} and sd {sd}: expected one finite number each, sd above 0")
     _require_stop(stop, num_items, dims)
     if isinstance(exposure, Randomesque):
-        whole_number("best", exposure.best, 1, num_items)
+        whole_number("randomesque", exposure.best, 1, num_items)
     if num_nodes is not None:
         whole_number("num_nodes", num_nodes, FEWEST_NODES)
     return bank
@@ -132,7 +132,7 @@ def grouped(
         if quotas is not None:
             raise InputError("`quotas` without `groups`: give the group of each item")
         return np.zeros(num_items, int), np.ones(1)
-    labels = list(groups)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in groups]  # as messages show them
     if len(labels) != num_items:
         raise InputError(f"`groups` of {len(labels):,} items, expected one for each of the {num_items:,} of the bank")
     number: dict[Any, int] = {}

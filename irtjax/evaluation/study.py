@@ -100,7 +100,7 @@ def hold_out(
         )
     for number in calibration:
         if number and not least <= number <= rest:
-            raise InputError(f"`calibration` {number}, expected {least} to {rest} subjects, or 0 for all")
+            raise InputError(f"`calibration` {number}, expected {least} to {rest} subjects, or all")
     total, done, rows = seeds * len(calibration) * len(num_items) * len(forms), 0, []
     for seed in range(seeds):
         order = np.random.default_rng(seed).permutation(matrix.num_subjects)

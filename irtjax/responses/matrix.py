@@ -16,6 +16,7 @@ MISSING = -1
 CHUNK = 2**24  # responses that are counted at a time
 BYTE = 255  # the most that one can count
 FIRST_SURROGATE, LAST_SURROGATE = 0xD800, 0xDFFF
+LONGEST_ID = 2**17  # characters, as long as a cell of CSV may be for Python's reader
 PADDED, PADDING = 2**28, 10  # characters of ids as NumPy keeps them, and how often as many as were read
 
 Ids = Sequence[str] | Shaped[np.ndarray, " N"]
@@ -25,9 +26,17 @@ def as_ids(ids: np.ndarray | Sequence[str], what: str) -> Shaped[np.ndarray, " N
     """Ids as an array of text.
 
     Raises:
-        InputError: one ends in NUL, which NumPy would drop, or has a lone surrogate, which no file can hold.
+        InputError: one ends in NUL, which NumPy would drop, has a lone surrogate, which no file can hold, or is longer
+            than what CSV readers take.
     """
     array = np.asarray(ids, dtype=str)
+    if array.dtype.itemsize > LONGEST_ID * array.dtype.alignment:  # of UTF-32
+        at = int(np.char.str_len(array).argmax())
+        name = str(array.reshape(-1)[at])
+        if len(name) > LONGEST_ID:
+            raise InputError(
+                f"{what} {at + 1} has an id of {len(name):,} characters, {shown(name)}: at most {LONGEST_ID:,}"
+            )
     if not (isinstance(ids, np.ndarray) and ids.dtype.kind == "U"):
         for given in ids:
             if str(given).endswith("\0"):

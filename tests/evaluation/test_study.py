@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_table(errors, simulated):
         ({"forms": ("best",)}, "`forms` 'best', expected names of random"),
         ({"predictors": ("best",)}, "`predictors` 'best'"),
         ({"held_out": 0.95}, "142 to predict and 8 to calibrate, expected at least 1 and 13"),
-        ({"calibration": (500,)}, "`calibration` 500, expected 13 to 120 subjects"),
+        ({"calibration": (500,)}, "`calibration` 500, expected 13 to 120 subjects, or all"),
     ],
 )
 def test_what_cannot_be_held_out_is_refused(simulated, options, message):

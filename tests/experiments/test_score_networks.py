@@ -70,6 +70,7 @@ def test_bad_input_gets_one_line(folder, tmp_path):
         ([crowd], "--scales is missing"),
         ([scale], "--crowds is missing"),
         ([scale, crowd, f"--people={folder}/people.csv,{folder}/people.csv"], "--people: 2 files for 1 scales"),
+        ([scale, crowd, "--scale_names=a,b"], "--scale_names=a,b: expected 1 different names, one per source"),
         ([scale, f"--crowds={folder}"], "no crowd/members.csv; expected a run directory of experiments.crowd"),
         (["--scales={tmp}/others.csv", crowd], "networks of small have answered 0 of its 3 items"),
         ([scale, crowd, f"--people={folder}/first.csv"], "first.csv: no column ability"),

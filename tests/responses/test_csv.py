@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from readers import IDS, damaged, decoded, matrices, parse_csv, plain, read_or_refused, refusal
 
 from irtjax import InputError, ResponseMatrix, read_responses, write_responses
+from irtjax.responses.from_arrays import of_grades
+from irtjax.responses.sparse import of_matrix
 
 VALUES = np.array([[1, 0, -1], [0, -1, 1]], np.int8)
 
@@ -188,7 +190,6 @@ UNWRITABLE = {
     "empty item": (["s"], [""], "item 1 has no id"),
     "empty subject": (["s", ""], ["a"], "subject 2 has no id"),
     "columns of long files": (["s"], ["response", "item_id"], "it would be read as long CSV: write .npz"),
-    "long id": (["s"], ["x" * 131_073], "an id of 131,073 characters is too long for CSV"),
 }
 
 
@@ -198,6 +199,17 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path, case):
     responses = ResponseMatrix(np.ones((len(subjects), len(items)), int), subjects, items)
     assert message in refusal(lambda path: write_responses(responses, path), tmp_path / "r.csv")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_id_is_as_long_as_can_be_read_back(tmp_path):
+    quoted = '"' * 131_072  # each is two in the file
+    responses = ResponseMatrix(VALUES[:, :2], ["s", "t"], ["i", quoted])
+    write_responses(responses, tmp_path / "r.csv")
+    assert read_responses(tmp_path / "r.csv") == responses
+    for build in (ResponseMatrix, lambda *parts: of_matrix(ResponseMatrix(*parts)), of_grades):
+        message = "item 2 has an id of 131,073 characters, 'xxx.*': at most 131,072"
+        with pytest.raises(InputError, match=message):
+            build(VALUES[:, :2], ["s", "t"], ["i", "x" * 131_073])
 
 
 def test_other_endings_are_not_written(tmp_path):

@@ -1,6 +1,5 @@
 """CSV files of responses: a matrix, or one row per response."""
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -84,13 +83,10 @@ def write(responses: InMemory, path: Path) -> None:
     """Writes a matrix as CSV; single answers with one row for each.
 
     Raises:
-        InputError: it could not be read back: an id is too long, or items are called as the columns of long files.
+        InputError: it could not be read back: items are called as the columns of long files.
     """
     if isinstance(responses, ResponseMatrix) and set(LONG_COLUMNS[1:]) <= set(responses.item_ids.tolist()):
         raise InputError("with items called item_id and response it would be read as long CSV: write .npz")
-    for ids in (responses.item_ids, responses.subject_ids):
-        if (longest := max(map(len, ids))) > csv.field_size_limit():
-            raise InputError(f"an id of {longest:,} characters is too long for CSV: write .npz")
     if isinstance(responses, SparseResponses):
         return _write_long(responses, path)
     # Cells are one of three short byte strings, so whole rows are built at once: a loop over the cells of a

@@ -25,7 +25,7 @@ from irtjax.types import Int, Shaped
 
 INDEX = "shards.json"
 FORMAT = 1
-Part = tuple[Shaped[np.ndarray, "J n"], Shaped[np.ndarray, " n"] | Sequence[str]]
+Part = tuple[Shaped[np.ndarray, "J _"], Shaped[np.ndarray, " _"] | Sequence[str]]  # each of its own number of items
 
 
 def write_shards(
