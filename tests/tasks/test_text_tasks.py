@@ -278,7 +278,10 @@ def test_sst2_as_published(shared):
     assert task.train.inputs[0].dtype == np.uint16
     assert all((task.split(name).inputs[0][:, 0] != 0).all() for name in SPLITS)
     # all but one of the 77 that are not neutral, which SST-2 leaves out: the copies spell "favour" and "favor"
-    assert notes == [f"{items}: 76 of 98 rows with a text found"]
+    assert notes == [
+        "sst2: 371 examples repeat the input of another; 5 inputs have more than one label",
+        f"{items}: 76 of 98 rows with a text found",
+    ]
     assert "25083" in task.test.ids
     squares = np.mean(task.format.embeddings[1:] ** 2)
     np.testing.assert_allclose(squares, 1, rtol=1e-4)
@@ -296,7 +299,9 @@ def test_snli_pairs_find_their_published_ids(shared):
     items = shared / "model_responses" / "snli_test_items.csv"
     task = tasks.load("snli", str(shared / "tfds"), item_ids=str(items), **load)
     assert [note.split(": ")[1] for note in notes] == [
+        "3 examples repeat the input of another",
         "13 of 13 rows with a text found",
+        "3 examples repeat the input of another",
         "9,824 of 9,824 rows with a text found",
     ]
     assert sorted(task.test.ids) == sorted(f"snli_{at}" for at in range(9824))
