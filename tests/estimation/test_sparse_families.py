@@ -36,7 +36,7 @@ SLOW = (
     (("gpcm",) * 4 + ("binomial",) * 4, {}),
     ("nominal", {"dims": 2}),
     ("binomial", {"dims": 2}),
-    ("graded", {"dims": 3, "num_subjects": 100}),
+    ("graded", {"dims": 3}),
     ("graded", {"groups": True, "anchors": True}),
     ("beta_binomial", {"anchors": True}),
     ("binomial_3pl", {"anchors": True}),

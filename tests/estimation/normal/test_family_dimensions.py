@@ -108,7 +108,7 @@ def test_what_goes_without(grades):
         ("grades", "gpcm", 2, 100, 60),
         ("counts", "binomial", 2, 100, 100),
         ("counts", "binomial", 3, 60, 30),
-        ("shares", "ordered_beta", 2, 60, 60),
+        ("shares", "ordered_beta", 2, 100, 60),
     ],
 )
 def test_models_come_to_the_estimates_on_nodes(kind, model, dims, num_subjects, num_items):
