@@ -297,7 +297,10 @@ def _of_anchors(fit: Fit) -> str | None:
     held = np.flatnonzero((np.stack(errors) == 0).all(axis=0))[:SOME]
     if not held.size:
         return None
-    observed, expected, spread = np.array([_shares(fit, item) for item in held.tolist()]).T
+    right, answers = (count[held] for count in fit.responses.counts(axis=0))
+    expected, variance = _expected(fit, held)
+    number = np.maximum(answers, 1)
+    observed, expected, spread = right / number, expected / number, np.sqrt(variance) / number
     off = (np.abs(observed - expected) > CONTRADICTED) & (np.abs(observed - expected) > BEYOND * spread)
     if off.sum() <= MANY * held.size:
         return None
@@ -309,20 +312,22 @@ def _of_anchors(fit: Fit) -> str | None:
     )
 
 
-def _shares(fit: Fit, item: int) -> tuple[float, float, float]:
-    """Share right of an item, the share that its curve expects at posteriors of abilities, and its standard error."""
-    if isinstance(fit.responses, SparseResponses):
-        at = np.flatnonzero(fit.responses.items == item)
-        subjects, right = fit.responses.subjects[at], fit.responses.answers[at] == 1
-    else:
-        column = np.asarray(fit.responses.values[:, item])
-        subjects = np.flatnonzero(column >= 0)
-        right = column[subjects] == 1
-    if not subjects.size:
-        return 0.0, 0.0, 1.0
+def _expected(fit: Fit, items: Int[np.ndarray, " K"]) -> Float[np.ndarray, "2 K"]:
+    """Right answers (K,) that curves expect at the posteriors of abilities, and their variance; of all processes."""
     nodes, weights = POSTERIOR_NODES
-    ability = fit.ability[subjects, None] + fit.ability_se[subjects, None] * nodes
-    logit = float(fit.parameters.slope[item, 0]) * ability + float(fit.parameters.intercept[item])
-    least, most = (float(fit.item_columns[name][item]) if name in fit.item_columns else end for name, end in ENDS)
-    p = (least + (most - least) * expit(logit)) @ (weights / weights.sum())
-    return float(right.mean()), float(p.mean()), float(np.sqrt((p * (1 - p)).sum()) / p.size)
+    sums, sparse = np.zeros((2, items.size)), isinstance(fit.responses, SparseResponses)
+    own, part = (slice(None), slice(None)) if sparse else mine(fit.responses.values)
+    for k, item in enumerate(items.tolist()):
+        if item not in range(*part.indices(fit.responses.num_items)):
+            continue
+        if isinstance(fit.responses, SparseResponses):
+            subjects = fit.responses.subjects[fit.responses.items == item]
+        else:
+            first = own.indices(fit.responses.num_subjects)[0]
+            subjects = first + np.flatnonzero(np.asarray(fit.responses.values[own, item : item + 1])[:, 0] >= 0)
+        ability = fit.ability[subjects, None] + fit.ability_se[subjects, None] * nodes
+        logit = float(fit.parameters.slope[item, 0]) * ability + float(fit.parameters.intercept[item])
+        least, most = (float(fit.item_columns[name][item]) if name in fit.item_columns else end for name, end in ENDS)
+        p = (least + (most - least) * expit(logit)) @ (weights / weights.sum())
+        sums[:, k] = p.sum(), (p * (1 - p)).sum()
+    return sums if sparse else processes.total(sums)

@@ -63,9 +63,9 @@ def assert_close(normal, nodes, in_se):
         assert far.size == 0 or far.max() < in_se, name
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("held_as", ["matrix", "answers", "shards"])
 @pytest.mark.parametrize("change", ["none", "shifted", "one", "flipped"])
-def test_anchors_that_contradict_the_answers_are_told(change, sparse):
+def test_anchors_that_contradict_the_answers_are_told(change, held_as, tmp_path):
     """A shift of all is another scale, which is what anchors are for."""
     responses, _, truth = simulate_model("2pl", SUBJECTS, 20, seed=4, mean=MEAN, sd=SD)
     anchors = truth.rename(columns={"a": "discrimination", "b": "difficulty"})[:8].copy()
@@ -75,9 +75,13 @@ def test_anchors_that_contradict_the_answers_are_told(change, sparse):
         anchors.loc[3, "difficulty"] += 3
     elif change == "flipped":
         anchors["difficulty"] *= -1
+    given = responses
+    if held_as == "shards":
+        irtjax.write_shards([(responses.values, responses.item_ids)], responses.subject_ids, tmp_path / "shards")
+        given = irtjax.open_responses(tmp_path / "shards")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        irtjax.fit(responses, "2pl", anchors=anchors, sparse=sparse)
+        irtjax.fit(given, "2pl", anchors=anchors, sparse=held_as == "answers")
     said = [str(warning.message) for warning in caught if "anchors" in str(warning.message)]
     assert len(said) == (change in ("one", "flipped"))
     assert all(
