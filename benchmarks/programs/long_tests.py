@@ -21,7 +21,7 @@ from irtjax.integration import family_expectations
 from irtjax.integration.family_expectations import Cells
 from irtjax.item_models.listing import MODELS, model_of, num_others
 from irtjax.item_models.protocol import PredictorParameters
-from irtjax.kernels.block_size import items_per_block
+from irtjax.kernels.loops import at_once, items_per_block
 from irtjax.kernels.sharding import BY_ITEM, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS
 from irtjax.responses.blocks import BLOCK_RESPONSES, BY_BLOCK, Chunks
 from irtjax.responses.matrix import counts
@@ -137,7 +137,8 @@ def of_families(subjects: int, items: int, top: int) -> Iterator[Program]:
         model = model_of((name,), np.array([best]))
         family = MODELS[name].family
         size = family.num_others(best) if not (counted or shares) else num_others(model)
-        block = int(np.clip(TOGETHER // (subjects * NUMBER * model.per_item * (size + 2)), 1, items))
+        each = subjects * NUMBER * model.per_item * (size + 2)
+        block = int(np.clip(at_once(TOGETHER // each, each), 1, items))
         number = -(-items // block)
         all_items = number * block
         top_of_each = array(all_items, dtype=jnp.int32)

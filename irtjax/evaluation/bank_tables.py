@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.kernels.ability_nodes import LineNodes
+from irtjax.kernels.loops import mapped
 from irtjax.kernels.models import ItemParameters, log_probabilities, sigmoids
 from irtjax.types import AnyArray, Float, Int
 
@@ -107,7 +108,7 @@ def _log_tables(items: ItemParameters, nodes: jax.Array) -> tuple[jax.Array, jax
         log_p, log_q, _ = log_probabilities(one, nodes[:, None])
         return log_p[:, 0], log_q[:, 0]
 
-    return jax.lax.map(of_item, items, batch_size=BLOCK_ITEMS)
+    return mapped(of_item, items, nodes.size, BLOCK_ITEMS)
 
 
 def curves_of(items: ItemParameters) -> Curves:

@@ -13,6 +13,7 @@ from irtjax.errors import InputError
 from irtjax.evaluation.adaptive_options import REASONS
 from irtjax.evaluation.binary_adaptive import AdaptiveTest, State
 from irtjax.evaluation.choice import NO_ITEM
+from irtjax.kernels.loops import at_once
 from irtjax.kernels.models import probabilities
 from irtjax.types import AnyArray, Float, Int
 
@@ -120,7 +121,7 @@ def _in_batches(
     """Runs the tests of all subjects, filled up to whole batches, which share a program."""
     number = len(subjects)
     whole_number("at_a_time", at_a_time, 1, test.stop.max_items)
-    size = min(BATCH, max(number, 1))
+    size = min(at_once(BATCH, test.num_items), max(number, 1))
     more = -number % size if number else 1
     padded = np.concatenate([subjects, np.full((more, *subjects.shape[1:]), -1, subjects.dtype)])
     keys = jax.random.split(key, max(len(padded), 1))

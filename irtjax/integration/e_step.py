@@ -18,6 +18,7 @@ from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import LEAST_SHARE, TILE, SparseGrid, in_blocks
 from irtjax.item_models.protocol import Items
+from irtjax.kernels.loops import added, at_once, mapped
 from irtjax.populations.kinds import Populations
 from irtjax.populations.latent_regression import LatentRegression
 from irtjax.types import AnyArray, Float
@@ -138,7 +139,8 @@ def _by_the_answer(curves: Curves, answers: SparseAnswers, grid: SparseGrid, kee
 
 def _block(answers: Answers, grid: SparseGrid) -> int:
     """Subjects that are taken at once on all nodes: as many in each block, so that padding costs nothing."""
-    most = max(64, BLOCK_WEIGHTS // len(grid.nodes.nodes))
+    each = len(grid.nodes.nodes)
+    most = at_once(max(64, BLOCK_WEIGHTS // each), each + answers.num_items)
     return -(-answers.num_subjects // -(-answers.num_subjects // most))
 
 
@@ -178,11 +180,13 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
     """As `e_step`, in blocks of subjects that may be in a tile."""
     num_subjects = answers.num_subjects
 
+    each = rows.shape[1] * max(curves.eta.shape[1:])  # numbers that a block takes
+
     def joint(at: tuple[jax.Array, jax.Array]) -> AnyArray:
         rows, tile = at
         return curves.tile(tile).joint(answers.rows(rows))
 
-    values = jax.lax.map(joint, (rows, tile))
+    values = mapped(joint, (rows, tile), each)
     flat, bins = rows.ravel(), num_subjects + 1  # the last of which is for places without a subject
     largest = jax.ops.segment_max(values.max(axis=2).ravel(), flat, bins)
     weights = jnp.exp(values - largest[rows][:, :, None])
@@ -191,13 +195,14 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
     share = jnp.where(rows < num_subjects, 1 / total[rows], 0.0)
     weights *= share[:, :, None]
 
-    def add(sums: Any, at: Any) -> tuple[Any, None]:
-        weights, rows, tile = at
-        *counts, moments = sums
-        counts = jax.tree.map(
-            lambda sums, one: sums.at[tile].add(one), counts, list(_counts(weights, answers.rows(rows)))
-        )
-        return (*counts, moments.at[rows].add(weights @ curves.powers[tile], mode="drop")), None
+    def part(block: Any) -> tuple[Any, AnyArray]:
+        weights, rows, tile = block
+        return list(_counts(weights, answers.rows(rows))), weights @ curves.powers[tile]
+
+    def add(sums: Any, block: Any, found: Any) -> Any:
+        (*counts, moments), (_, rows, tile), (more, of_subjects) = sums, block, found
+        counts = jax.tree.map(lambda sums, one: sums.at[tile].add(one), counts, more)
+        return (*counts, moments.at[rows].add(of_subjects, mode="drop"))
 
     shape = curves.log_weights.shape[:2]
     width = 1 if answers.complete and answers.trials is None else answers.num_items
@@ -206,6 +211,6 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
         jnp.zeros((*shape, width), curves.eta.dtype),
         jnp.zeros((num_subjects, curves.powers.shape[2]), curves.eta.dtype),
     )
-    (*sums, moments), _ = jax.lax.scan(add, begun, (weights, rows, tile))
+    *sums, moments = added(part, add, begun, (weights, rows, tile), each)
     log_likelihoods = (largest + jnp.log(total))[:num_subjects]
     return list(sums), log_likelihoods, moments, weights, jnp.where(rim, parts * share, 0.0).sum()

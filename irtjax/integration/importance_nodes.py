@@ -22,6 +22,7 @@ from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.elimination import inverse
+from irtjax.kernels.loops import SEARCHES, mapped
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import Quadrature, sobol
 from irtjax.populations.kinds import Populations
@@ -126,7 +127,8 @@ def _normal_approximations(
 ) -> tuple[Float[jax.Array, "J D"], Float[jax.Array, "J D D"]]:
     """Modes of the posteriors of right/wrong answers, and lower roots of the inverse expected information there."""
     items = jax.tree.map(jnp.asarray, items)
-    modes = jax.lax.map(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, batch_size=64)
+    each = items.slope.size
+    modes = mapped(lambda row: ability_mode(row, items, STANDARD).ability, answers.values, each, SEARCHES)
     modes = modes.reshape(len(modes), -1)  # of one dimension they are numbers
     found, observed = answers.model.moments(items, modes, asymptotes=True), answers.observed()
     weight = found.weights(jnp.ones(found.mean.shape) if observed is None else observed)[0][0]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax.item_models.binary import BINARY
+from irtjax.kernels.loops import mapped
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import BOUND, rectangular
 from irtjax.responses.matrix import MISSING
@@ -232,7 +233,8 @@ def _log_likelihoods(values: jax.Array, blocks: ItemParameters, nodes: jax.Array
 @jax.jit
 def _log_likelihoods_at_importance_nodes(values: jax.Array, blocks: ItemParameters, nodes: jax.Array) -> jax.Array:
     """The same at nodes (J, Q, D) of each subject."""
-    return jax.lax.map(lambda one: _log_likelihoods(one[0][None], blocks, one[1])[0], (values, nodes))
+    each = nodes.shape[1] * blocks.intercept.size
+    return mapped(lambda one: _log_likelihoods(one[0][None], blocks, one[1])[0], (values, nodes), each)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -260,4 +262,4 @@ def _expectations_at_importance_nodes(
     def of_subject(one: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
         return tuple(mean[0] for mean in _expectations(function, one[0][None], blocks, one[1]))
 
-    return jax.lax.map(of_subject, (weights, nodes))
+    return mapped(of_subject, (weights, nodes), nodes.shape[1] * blocks.intercept.size)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from irtjax.kernels.ability import Ability, log_posterior, on_scale, rescaled, scale_of
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.elimination import inverse
+from irtjax.kernels.loops import at_once
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import STANDARD_NODES, of_posterior_mean
@@ -128,7 +129,7 @@ def shared_eap(
         mean = weights @ nodes
         return Ability(mean, jnp.sqrt((weights * (nodes[None, :] - mean[:, None]) ** 2).sum(axis=1)))
 
-    size = min(BLOCK_SUBJECTS, num_subjects)
+    size = min(at_once(BLOCK_SUBJECTS, max(block, nodes.size)), num_subjects)
     filled = jnp.pad(responses, ((0, -num_subjects % size), (0, 0)), constant_values=-1)
     found = jax.lax.map(of_some, filled.reshape(-1, size, num_items))
     return jax.tree.map(lambda leaf: leaf.reshape(-1)[:num_subjects], found)

@@ -26,20 +26,22 @@ class Formulation:
         in_caches: whether blocks are to stay in caches, and products are to be those of a CPU.
         fuses: whether the compiler fuses elementwise work into all the sums that read it.
         block_responses: how many responses passes work on at a time; None for as many as stay in the caches.
+        numbers: how many numbers other loops work on at a time (`kernels.loops`); None likewise.
         tiles: whether likelihoods are kernels written by hand where there are any.
     """
 
     in_caches: bool
     fuses: bool
     block_responses: int | None
+    numbers: int | None
     tiles: bool
 
 
 ALL = 2**62  # responses, more than there are
-OF_BACKEND = {
-    "cpu": Formulation(in_caches=True, fuses=False, block_responses=None, tiles=False),
-    "gpu": Formulation(in_caches=False, fuses=False, block_responses=2**24, tiles=True),  # float32 arrays of 64 MB
-    "tpu": Formulation(in_caches=False, fuses=True, block_responses=ALL, tiles=False),
+OF_BACKEND = {  # float32 arrays of 2²⁴ numbers have 64 MB
+    "cpu": Formulation(in_caches=True, fuses=False, block_responses=None, numbers=None, tiles=False),
+    "gpu": Formulation(in_caches=False, fuses=False, block_responses=2**24, numbers=2**24, tiles=True),
+    "tpu": Formulation(in_caches=False, fuses=True, block_responses=ALL, numbers=2**24, tiles=False),
 }
 
 

@@ -10,8 +10,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.block_size import items_per_block
 from irtjax.kernels.formulation import formulation
+from irtjax.kernels.loops import items_per_block
 from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.sharding import (
     BY_ITEM,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from irtjax.kernels.block_size import items_per_block
 from irtjax.kernels.formulation import formulation
+from irtjax.kernels.loops import items_per_block
 from irtjax.kernels.precision import in_full_precision
 from irtjax.types import AnyArray, Float
 

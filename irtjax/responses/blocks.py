@@ -10,8 +10,8 @@ import numpy as np
 from jax import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from irtjax.kernels.block_size import MULTIPLE, items_per_block
 from irtjax.kernels.formulation import formulation
+from irtjax.kernels.loops import MULTIPLE, items_per_block
 from irtjax.kernels.sharding import ITEMS, SUBJECTS, local_part
 from irtjax.responses.matrix import MISSING
 from irtjax.responses.stored import LocalValues

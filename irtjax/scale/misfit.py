@@ -12,6 +12,7 @@ from irtjax.fits.result import Fit
 from irtjax.integration.posteriors import expectations, posteriors
 from irtjax.item_models.binary import BINARY
 from irtjax.kernels.ability_modes import ability_mode
+from irtjax.kernels.loops import SEARCHES, mapped
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import MISSING
@@ -159,4 +160,5 @@ def lz(
 
 @jax.jit
 def _modes(values: jax.Array, items: ItemParameters, mean: jax.Array, sd: jax.Array) -> jax.Array:
-    return jax.lax.map(lambda y: ability_mode(y, items, Population(mean, sd)).ability, values, batch_size=64)
+    population = Population(mean, sd)
+    return mapped(lambda y: ability_mode(y, items, population).ability, values, items.slope.size, SEARCHES)

@@ -19,6 +19,7 @@ from irtjax.item_models.tables import from_columns
 from irtjax.kernels.ability import Ability, percentile
 from irtjax.kernels.ability_means import nodes_for, shared_eap
 from irtjax.kernels.ability_nodes import line_nodes
+from irtjax.kernels.loops import SEARCHES, mapped
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES
 from irtjax.kernels.sharding import BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, place
@@ -32,7 +33,7 @@ from irtjax.scoring.family_items import KnownItems, known_items, matched, requir
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
 from irtjax.scoring.one_subject import METHODS, by_method, require_one_dimension
-from irtjax.scoring.sparse_scores import BATCH, abilities_by_answer
+from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Int
 
 
@@ -238,7 +239,8 @@ def _all_rows(
         if shared is not None:
             return shared_eap(rows, items, *shared)
         one = by_method(method, num_nodes, population)
-        return jax.lax.map(lambda row: one(row, items), rows, batch_size=BATCH)
+        each = items.intercept.size * (num_nodes if method == "eap" else 1)
+        return mapped(lambda row: one(row, items), rows, each, SEARCHES)
 
     if mesh is None:
         return local(rows, items, population, shared)

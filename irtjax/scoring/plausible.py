@@ -11,6 +11,7 @@ import numpy as np
 from irtjax.arguments import LARGEST_SEED, whole_number
 from irtjax.errors import InputError
 from irtjax.kernels.ability import Ability
+from irtjax.kernels.loops import mapped
 from irtjax.kernels.models import ItemParameters, log_answers
 from irtjax.populations.normal import Population
 from irtjax.responses.padded_rows import padded_rows
@@ -115,7 +116,7 @@ def _answers_at(
         right, wrong = log_answers(own, points[:, None] * own.slope.T + own.intercept[None, :])
         return jnp.where(row == 1, right, jnp.where(row == 0, wrong, 0)).sum(axis=1)
 
-    return jax.lax.map(of_subject, (places, answers, nodes))
+    return mapped(of_subject, (places, answers, nodes), places.shape[1] * nodes.shape[1])
 
 
 def _nodes(found: Ability) -> Float[np.ndarray, "J Q"]:

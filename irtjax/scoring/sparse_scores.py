@@ -20,6 +20,7 @@ from irtjax.integration.sparse_posteriors import groups, in_order, joint_blocks,
 from irtjax.kernels.ability import Ability, scale_of
 from irtjax.kernels.ability_means import NOTHING, WIDE, nodes_for
 from irtjax.kernels.ability_nodes import MOST_NODES, line_nodes
+from irtjax.kernels.loops import SEARCHES, mapped
 from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.quadrature import STANDARD_NODES, rectangular
 from irtjax.populations.normal import Population
@@ -28,7 +29,6 @@ from irtjax.responses.sparse import SparseResponses
 from irtjax.scoring.one_subject import by_method, require_one_dimension
 from irtjax.types import Float, Int
 
-BATCH = 64  # subjects at a time
 FARTHEST = 2**10  # standard deviations of the population, within which posteriors are looked for
 
 
@@ -152,4 +152,5 @@ def _rows(
         at, answered = row
         return one(answered, jax.tree.map(lambda leaf: leaf[at], items))
 
-    return jax.lax.map(of_row, (places, answers), batch_size=BATCH)
+    each = places.shape[1] * (num_nodes if method == "eap" else 1)
+    return mapped(of_row, (places, answers), each, SEARCHES)

@@ -1,5 +1,7 @@
 """SparseGrid of nodes against all nodes."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy.special import expit, logsumexp
 from simulation import draw, probability
 
 import irtjax
-from irtjax.estimation.quadrature import observed_information
+from irtjax.estimation.quadrature import observed_information, score_moments
 from irtjax.estimation.specify import specify
 from irtjax.integration import rules as node_rules
 from irtjax.integration import sparse_grid
@@ -16,6 +18,7 @@ from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.encode import to_answers
 from irtjax.integration.nodes import place_nodes
 from irtjax.integration.sparse_grid import everywhere, levels
+from irtjax.kernels.formulation import OF_BACKEND, formulated_for
 from irtjax.kernels.models import ItemParameters, probabilities
 from irtjax.kernels.quadrature import rectangular
 from irtjax.populations.normal import Population
@@ -83,6 +86,28 @@ def test_information_in_windows_equals_that_of_all_nodes(dims, number, missing):
             part = observed_information.Part(answers, *found)
             matrices.append(observed_information.of_all_parameters(items, population, [part], specification))
     np.testing.assert_allclose(*matrices, atol=1e-6 * np.abs(matrices[1]).max())
+
+
+def test_blocks_taken_together_come_to_the_same(monkeypatch):
+    """As on accelerators: posteriors, their statistics, and scores of items with one statistic and with several."""
+    items, population, values = long_test(1, 0.4)
+    specification = specify(np.where(np.arange(60) == 5, "4pl", "2pl"))
+    monkeypatch.setitem(OF_BACKEND, "three blocks", dataclasses.replace(OF_BACKEND["gpu"], numbers=3 * 90 * 60))
+    found = []
+    with jax.enable_x64(True):
+        answers = to_answers(values)
+        *_, level = levels(items, population, answers, 61)
+        placed = sparse_grid.active_tiles(level)
+        for backend in ("cpu", "three blocks"):
+            with formulated_for(backend):
+                parts = e_step(items, population, answers, placed, weights=True)
+                small = condensed(parts, placed)
+                part = observed_information.Part(answers, *small)
+                information = observed_information.of_all_parameters(items, population, [part], specification)
+                products = score_moments.products(small[0].weights, small[1], answers)
+                found.append([*parts[:4], information, products])
+    for other, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(other, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
 
 
 def test_a_window_that_is_left_is_noticed_and_only_loses():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from irtjax.kernels.block_size import MOST, MULTIPLE
 from irtjax.kernels.likelihood import BLOCK_RESPONSES, log_likelihood_1pl, log_likelihood_2pl
+from irtjax.kernels.loops import MOST, MULTIPLE
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, mesh_of, place
 
 KERNELS = [log_likelihood_1pl, log_likelihood_2pl]

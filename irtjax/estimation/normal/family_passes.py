@@ -15,6 +15,7 @@ from irtjax.integration.family_expectations import Cells
 from irtjax.integration.normal_posterior import Posterior, root
 from irtjax.item_models.families import Families
 from irtjax.item_models.protocol import PredictorParameters
+from irtjax.kernels.loops import at_once
 from irtjax.kernels.quadrature import Quadrature, gauss_hermite
 from irtjax.responses.matrix import MISSING
 from irtjax.types import AnyArray, Float, Int, Shaped
@@ -114,8 +115,8 @@ def passes_over(problem: Problem, number: int, dtype: Any) -> FamilyPasses:
         if not len(items):
             continue
         per_item = max(family.num_statistics(int(k)) for k in np.unique(top[items]))
-        width = TOGETHER // (len(values) * number * per_item * (size + 2))
-        block = int(np.clip(width, 1, min(MOST_ITEMS, len(items))))
+        each = len(values) * number * per_item * (size + 2)
+        block = int(np.clip(at_once(TOGETHER // each, each), 1, min(MOST_ITEMS, len(items))))
         places = np.pad(items, (0, -len(items) % block), mode="edge")
         order[items] = starts + np.arange(len(items))
         starts += len(places)

@@ -20,6 +20,7 @@ from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import per_statistic
+from irtjax.kernels.loops import added, at_once
 from irtjax.types import AnyArray
 
 ENTRIES = 2**23  # scores of subjects on items that are held at a time
@@ -160,9 +161,12 @@ def _squares_of_scores(blocks: Blocks, answers: Answers, scores: Scores) -> jax.
     Blocks of one subject, who has nodes of its own; or several statistics of an item, of which the parameters are
     hardly more.
     """
-    parts = -(-blocks.rows.shape[1] // TOGETHER)
+    (number, most), size = blocks.rows.shape, blocks.weights.shape[2]
+    each = size * (scores.mean.shape[-1] + scores.size)  # numbers that a subject takes
+    parts = -(-most // at_once(TOGETHER, each))
+    extra = -most % parts
 
-    def some(squares: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+    def scores_of(at: Blocks) -> AnyArray:
         root, (num_rows, num_nodes) = jnp.sqrt(at.weights)[:, :, None], at.weights.shape
         answered = answers.rows(jnp.repeat(at.rows, num_nodes))
         mean = jnp.broadcast_to(scores.mean[at.tile][None], (num_rows, *scores.mean.shape[1:]))
@@ -171,23 +175,25 @@ def _squares_of_scores(blocks: Blocks, answers: Answers, scores: Scores) -> jax.
         own = scores.own[at.tile]
         of_own = _over_statistics(lambda by, columns: residuals[:, :, columns] * by[None], own, scores.columns)
         of_common = jnp.einsum("bsi,sic->bsc", residuals, scores.common[at.tile])
-        both = jnp.concatenate([of_own, of_common], axis=2).reshape(num_rows * num_nodes, -1)
-        return squares + both.T @ both, None
+        return jnp.concatenate([of_own, of_common], axis=2).reshape(num_rows * num_nodes, -1)
 
-    def block(squares: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
-        extra = parts * TOGETHER - at.rows.shape[0] if parts > 1 else 0
-        rows = jnp.pad(at.rows, (0, extra), constant_values=answers.num_subjects).reshape(parts, -1)
-        weights = jnp.pad(at.weights, ((0, extra), (0, 0))).reshape(parts, -1, at.weights.shape[1])
-        return jax.lax.scan(some, squares, Blocks(weights, rows, jnp.broadcast_to(at.tile, parts)))
+    def add(squares: jax.Array, _: Blocks, both: jax.Array) -> jax.Array:
+        both = both.reshape(-1, scores.size)
+        return squares + both.T @ both
 
-    return jax.lax.scan(block, jnp.zeros((scores.size, scores.size)), blocks)[0]
+    rows = jnp.pad(blocks.rows, ((0, 0), (0, extra)), constant_values=answers.num_subjects)
+    weights = jnp.pad(blocks.weights, ((0, 0), (0, extra), (0, 0)))
+    in_parts = Blocks(
+        weights.reshape(number * parts, -1, size), rows.reshape(number * parts, -1), jnp.repeat(blocks.tile, parts)
+    )
+    return added(scores_of, add, jnp.zeros((scores.size,) * 2), in_parts, in_parts.rows.shape[1] * each)
 
 
 @jax.jit
 def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
     """Posterior means (J, P) of the scores."""
 
-    def block(means: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+    def part(at: Blocks) -> AnyArray:
         some, mean = answers.rows(at.rows), scores.mean[at.tile]
         statistics, observed = _told(some, mean.shape[-1])
 
@@ -201,9 +207,13 @@ def _means(blocks: Blocks, answers: Answers, scores: Scores) -> jax.Array:
         parts = [_over_statistics(mean_score, own, scores.columns)]
         for k in range(scores.common.shape[3]):
             parts.append(mean_score(scores.common[at.tile, :, :, k], slice(None)).sum(axis=1, keepdims=True))
-        return means.at[at.rows].add(jnp.concatenate(parts, axis=1), mode="drop"), None
+        return jnp.concatenate(parts, axis=1)
 
-    return jax.lax.scan(block, jnp.zeros((answers.num_subjects, scores.size)), blocks)[0]
+    def add(means: jax.Array, at: Blocks, found: jax.Array) -> jax.Array:
+        return means.at[at.rows].add(found, mode="drop")
+
+    each = blocks.rows.shape[1] * (scores.mean.shape[-1] + scores.size)
+    return added(part, add, jnp.zeros((answers.num_subjects, scores.size)), blocks, each)
 
 
 def squared_means(
@@ -247,14 +257,17 @@ def products(weights: AnyArray, grid: SparseGrid, answers: AnyAnswers) -> np.nda
 
 @functools.partial(jax.jit, static_argnums=1)
 def _products(blocks: Blocks, shape: tuple[int, int], answers: Answers) -> jax.Array:
-    def block(sums: jax.Array, at: Blocks) -> tuple[jax.Array, None]:
+    def part(at: Blocks) -> AnyArray:
         some = answers.rows(at.rows)
         observed = some.observed()
         observed = jnp.ones((at.rows.shape[0], answers.num_items)) if observed is None else observed
         statistics = some.statistics().reshape(*observed.shape, -1)
         both = jnp.concatenate([statistics, observed[:, :, None]], axis=2)
-        found = jnp.einsum("bs,bia,bic->siac", at.weights, both, both)
-        return sums.at[at.tile].add(found), None
+        return jnp.einsum("bs,bia,bic->siac", at.weights, both, both)
+
+    def add(sums: jax.Array, at: Blocks, found: jax.Array) -> jax.Array:
+        return sums.at[at.tile].add(found)
 
     size = answers.model.statistics(answers.values[:1]).shape[1] // answers.num_items + 1
-    return jax.lax.scan(block, jnp.zeros((*shape, answers.num_items, size, size)), blocks)[0]
+    each = answers.num_items * size * max(blocks.rows.shape[1], shape[1] * size)
+    return added(part, add, jnp.zeros((*shape, answers.num_items, size, size)), blocks, each)
