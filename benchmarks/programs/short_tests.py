@@ -70,13 +70,10 @@ def on_nodes(
             (item_parameters(own_dims, jnp.float64, items), answers),
         ),
         "means of scores": (score_moments._means, (of_blocks, answers, scores)),
-        "squares of scores": (
-            score_moments._squares,
-            (of_blocks, whole(number), whole(number), answers, scores),
-        ),
+        "squares of scores": (score_moments._squares_of_scores, (of_blocks, answers, scores)),
     }
     missing = "" if complete else ", missing"
-    turns = {"squares of scores": "a block", "nodes of each subject's own": "a step of each search"}
+    turns = {"nodes of each subject's own": "a step of each search"}
     return [
         Program(name + missing, program, arguments, products="float64", turn=turns.get(name, ""))
         for name, (program, arguments) in cases.items()

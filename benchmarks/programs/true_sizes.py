@@ -14,6 +14,8 @@ from benchmarks.programs.networks import NETWORKS, Sizes, an_epoch_of_a_crowd, c
 from benchmarks.programs.short_tests import by_the_answer, on_nodes, scores
 from benchmarks.programs.variational import of_a_matrix
 from benchmarks.programs.variational import of_single_answers as steps_of_answers
+from irtjax.evaluation.replay import BATCH
+from irtjax.kernels.loops import at_once
 from irtjax.kernels.sharding import ITEMS, SUBJECTS
 from irtjax.pretrained.folder import BertConfig
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
@@ -86,7 +88,11 @@ def of_one_device(mesh: jax.sharding.Mesh) -> dict[str, Make]:
     )
     methods = "ml", "map", "wle", "eap"
     add("scores: ", ("ML", "MAP", "WLE", "EAP"), lambda: scores(10_000, 100, methods=methods))
-    add("", ("adaptive tests of 256 subjects",), lambda: adaptive_tests(256, 5000, 50, 1, {1: ("variance",)}))
+    add(
+        "",
+        ("adaptive tests of a batch",),
+        lambda: adaptive_tests(at_once(BATCH, 5000), 5000, 50, 1, {1: ("variance",)}),
+    )
     for network in NETWORKS:
         for members in MEMBERS[network]:
             made[_crowd(network, members)] = _crowd_of(network, members, mesh)

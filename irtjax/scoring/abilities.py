@@ -32,7 +32,7 @@ from irtjax.responses.values import Responses, keep
 from irtjax.scoring.family_items import KnownItems, known_items, matched, require_known
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
-from irtjax.scoring.one_subject import METHODS, by_method, require_one_dimension
+from irtjax.scoring.one_subject import METHODS, by_method, num_points, require_one_dimension
 from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Int
 
@@ -239,7 +239,7 @@ def _all_rows(
         if shared is not None:
             return shared_eap(rows, items, *shared)
         one = by_method(method, num_nodes, population)
-        each = items.intercept.size * (num_nodes if method == "eap" else 1)
+        each = items.intercept.size * num_points(method, num_nodes)
         return mapped(lambda row: one(row, items), rows, each, SEARCHES)
 
     if mesh is None:

@@ -9,6 +9,7 @@ from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_mode
 from irtjax.kernels.ability_weighted import ability_wle
 from irtjax.kernels.models import ItemParameters
+from irtjax.kernels.roots import NUM_POINTS
 from irtjax.populations.normal import Population
 
 METHODS = ("eap", "map", "ml", "wle")
@@ -31,6 +32,11 @@ def by_method(
         "wle": lambda row, items: ability_wle(row, items, scale),
         "eap": lambda row, items: ability_eap(row, items, population, num_nodes),
     }[method]
+
+
+def num_points(method: str, num_nodes: int) -> int:
+    """At how many abilities a method looks at once, in one dimension."""
+    return {"wle": NUM_POINTS, "eap": num_nodes}.get(method, 1)
 
 
 def require_one_dimension(method: str, items: ItemParameters) -> None:

@@ -26,7 +26,7 @@ from irtjax.kernels.quadrature import STANDARD_NODES, rectangular
 from irtjax.populations.normal import Population
 from irtjax.responses.padded_rows import padded_rows
 from irtjax.responses.sparse import SparseResponses
-from irtjax.scoring.one_subject import by_method, require_one_dimension
+from irtjax.scoring.one_subject import by_method, num_points, require_one_dimension
 from irtjax.types import Float, Int
 
 FARTHEST = 2**10  # standard deviations of the population, within which posteriors are looked for
@@ -152,5 +152,5 @@ def _rows(
         at, answered = row
         return one(answered, jax.tree.map(lambda leaf: leaf[at], items))
 
-    each = places.shape[1] * (num_nodes if method == "eap" else 1)
+    each = places.shape[1] * num_points(method, num_nodes)
     return mapped(of_row, (places, answers), each, SEARCHES)

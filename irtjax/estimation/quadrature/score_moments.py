@@ -20,6 +20,7 @@ from irtjax.integration.nodes import Answers
 from irtjax.integration.sparse_answers import SparseAnswers
 from irtjax.integration.sparse_grid import SparseGrid
 from irtjax.item_models.protocol import per_statistic
+from irtjax.kernels.formulation import for_accelerator
 from irtjax.kernels.loops import added, at_once
 from irtjax.types import AnyArray
 
@@ -82,7 +83,8 @@ def covariances(weights: AnyArray, grid: SparseGrid, answers: AnyAnswers, at_nod
     scores = at_nodes.in_tiles(grid)
     blocks = Blocks.on(grid, weights)
     mean = np.asarray(_means(blocks, answers, scores))
-    if blocks.rows.shape[1] == 1 or scores.own.shape[3] > 1:
+    # on accelerators products cost little, and starting a kernel for each node of each block much
+    if blocks.rows.shape[1] == 1 or scores.own.shape[3] > 1 or for_accelerator():
         return np.asarray(_squares_of_scores(blocks, answers, scores)) - mean.T @ mean
     counts = np.bincount(grid.tile[np.any(weights, axis=(1, 2))], minlength=grid.shape[0])
     end = np.cumsum(counts)
@@ -159,7 +161,7 @@ def _squares_of_scores(blocks: Blocks, answers: Answers, scores: Scores) -> jax.
     """The same where the scores themselves are no more than the residuals: one matrix product for a block.
 
     Blocks of one subject, who has nodes of its own; or several statistics of an item, of which the parameters are
-    hardly more.
+    hardly more; or blocks on an accelerator.
     """
     (number, most), size = blocks.rows.shape, blocks.weights.shape[2]
     each = size * (scores.mean.shape[-1] + scores.size)  # numbers that a subject takes
