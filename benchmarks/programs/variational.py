@@ -29,9 +29,7 @@ def of_a_matrix(
 ) -> list[Program]:
     """A chunk of steps, with so many of the subjects and items at a time; and with `start` the first state."""
     sizes = Size(subjects, batch, subjects), Size(items, batch, items)
-    init, advance = programs(Settings(model, PRIORS[priors], *sizes))
-    if mesh is not None:
-        advance = programs(Settings(model, PRIORS[priors], *sizes, mesh))[1]
+    init, advance = programs(Settings(model, PRIORS[priors], *sizes, mesh))
     begun, sites = _start(model, priors, subjects, items)
     responses = array(subjects, items, dtype=jnp.int8)
     state = jax.eval_shape(init, jax.random.key(0), begun, responses)
