@@ -115,7 +115,7 @@ def fit_mml(
         num_nodes: nodes per dimension in [-6, 6], that all subjects share, used however long the test; None to choose.
         tolerance: where the fit has converged, in standard errors. On nodes the length √(g'Hg) of the next step, 1e-4
             if None; no parameter is further from the maximum. With normal posteriors the largest change of ability or
-            item (but one in a thousand), 0.01 (with asymptotes 0.02) if None.
+            item (but one in a thousand), 0.01 (D > 1: 0.001; with asymptotes 0.02) if None.
         max_iterations: steps after which it ends in any case.
         standard_errors: False leaves them out (NaN) on short tests. There they come from the observed information of
             all parameters or, beyond 3,000 of them, of each item by itself (`quadrature.observed_information`).

@@ -20,6 +20,7 @@ from irtjax.estimation.normal.ability_step import settled
 from irtjax.estimation.normal.at_maximum import at_maximum, marginal_log_likelihoods
 from irtjax.estimation.normal.check import sampled_error
 from irtjax.estimation.normal.damping import Damping, undamped
+from irtjax.estimation.normal.extrapolation import BEGINS, Parts, Trail, extrapolated, parts
 from irtjax.estimation.normal.iteration import iterate
 from irtjax.estimation.normal.passes import ScoredPasses
 from irtjax.estimation.normal.scale import LatentScale, rotate
@@ -33,6 +34,7 @@ from irtjax.responses.blocks import Chunks
 from irtjax.types import AnyArray
 
 TOLERANCE, TOLERANCE_ASYMPTOTES = 0.01, 0.02
+TOLERANCE_IN_DIMENSIONS = 0.001  # thousands of slopes add up: at 0.01 the log-likelihood may be a nat off
 MANY_CHUNKS, ENOUGH_ITEMS = 4, 1000  # of the matrix, and in each, from which it is worth beginning with one
 ITERATIONS_WITH_FIXED_PRIORS = 2  # before priors are estimated: starting values are alike, and say nothing
 
@@ -64,6 +66,8 @@ class State(NamedTuple):
         chunks: the responses of this phase.
         weight: (J',) 1 for a subject, 0 for padding.
         steps: made with these items and asymptotes.
+        trail: of the last steps, with D > 1.
+        change: of the last step.
     """
 
     problem: Problem
@@ -76,6 +80,8 @@ class State(NamedTuple):
     chunks: Chunks
     weight: jax.Array
     steps: int
+    trail: Trail | None = None
+    change: float = np.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +93,8 @@ class NormalPosteriors:
 
     Attributes:
         tolerance: largest change in one iteration, in standard errors of what changes, at which it has converged; None
-            for 0.01, and 0.02 with asymptotes. An item whose estimate runs to infinity has an ever larger one, so that
-            it does not hold up the rest.
+            for 0.01, 0.001 with D > 1, and 0.02 with asymptotes. An item whose estimate runs to infinity has an ever
+            larger one, so that it does not hold up the rest.
         mesh: of devices with axes "subjects" and "items"; None for one.
     """
 
@@ -129,9 +135,11 @@ class NormalPosteriors:
         return self._with_items(state, few, Chunks(few.values, self.mesh))
 
     def step(self, state: State) -> tuple[State, Info]:
-        """A step of all items, then one of all abilities."""
+        """A step of all items, then one of all abilities; near the end, with D > 1, extrapolated."""
         phase = state.phases[0]
         priors_fixed = ITERATIONS_WITH_FIXED_PRIORS if state.specification.estimated else 0
+        may = phase is Phase.LAST and state.specification.dims > 1 and not state.asymptotes
+        before = parts(state.scaled, state.specification) if may and state.steps >= priors_fixed else None
         scaled, damping, specification, change = iterate(
             state.scaled,
             state.damping,
@@ -143,7 +151,8 @@ class NormalPosteriors:
         )
         state = state._replace(scaled=scaled, damping=damping, specification=specification, steps=state.steps + 1)
         tolerance = self._tolerance(state) if phase.value is None else phase.value
-        return state, Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
+        info = Info(np.nan, float(change), tolerance if state.steps > priors_fixed else 0.0)
+        return (state if before is None else _extrapolated(before, state, info)), info
 
     def revise(self, state: State) -> State | None:
         """The next phase, if there is one."""
@@ -228,7 +237,9 @@ class NormalPosteriors:
         """Where the last phase ends."""
         if self.tolerance is not None:
             return self.tolerance
-        return TOLERANCE_ASYMPTOTES if _free_asymptotes(state.problem.specification) else TOLERANCE
+        if _free_asymptotes(state.problem.specification):
+            return TOLERANCE_ASYMPTOTES
+        return TOLERANCE if state.problem.specification.dims == 1 else TOLERANCE_IN_DIMENSIONS
 
     def _with_items(self, state: State, problem: Problem, chunks: Chunks) -> State:
         """The state with the items of a problem as they start, free asymptotes held at 0 and 1."""
@@ -241,6 +252,8 @@ class NormalPosteriors:
             asymptotes=items.has_others(),
             chunks=chunks,
             steps=0,
+            trail=None,
+            change=np.inf,
         )
 
     def _undamped(self, items: ItemParameters, chunks: Chunks) -> tuple[Damping, Damping]:
@@ -262,6 +275,23 @@ class NormalPosteriors:
             return jax.device_put(leaf) if self.mesh is None else place(leaf, self.mesh, axis)
 
         return jax.tree.map(one, tree)
+
+
+def _extrapolated(before: Parts, state: State, info: Info) -> State:
+    """The state to go on from after a step; what it led to where that is at rest, far from it, or further than before.
+
+    Where a change is greater than the last, the iteration is not what the trail says it is, and a new one begins.
+    """
+    if not info.tolerance <= info.change <= BEGINS:
+        return state._replace(trail=None, change=info.change)
+    trail, scaled, specification, damping = extrapolated(
+        state.trail if info.change <= state.change else None,
+        before,
+        (state.scaled, state.specification),
+        state.damping,
+        state.weight,
+    )
+    return state._replace(scaled=scaled, specification=specification, damping=damping, trail=trail, change=info.change)
 
 
 def _phases(specification: Specification, chunks: Chunks) -> tuple[Phase, ...]:
