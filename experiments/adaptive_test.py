@@ -25,7 +25,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, graded_tests, response_files, right_wrong_tests
+from experiments.common import app, formulas, graded_tests, response_files, right_wrong_tests, shared_flags
 from experiments.common.path_flags import define_path
 from experiments.common.progress import steps
 from experiments.reports import adaptive_test as report
@@ -55,7 +55,7 @@ _RESPONSES = define_path("responses", "file or folder of scored responses, whose
 _INTERACTIVE = flags.DEFINE_boolean("interactive", False, "ask on standard output, read answers from standard input")
 _TEXTS = define_path("texts", "CSV of item_id and text, for --interactive: questions come with it")
 _OUTPUT_DIR = define_path("output_dir", "folder for the results; made where missing. May be left out in a dialogue")
-formulas.define_guard()
+shared_flags.define_guard()
 _RULE = flags.DEFINE_enum(
     "rule",
     "variance",
@@ -84,11 +84,11 @@ _START_HIGH = flags.DEFINE_float("start_high", None, "largest difficulty of the 
 _SEED = flags.DEFINE_integer("seed", 0, "of random items", lower_bound=0, upper_bound=2**31 - 1)
 _MEAN = flags.DEFINE_float("population_mean", 0.0, "mean of the population; that of the fit, if --items is its folder")
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRIALS = response_files.define_trials()
-_TRANSPOSE = response_files.define_transpose()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRIALS = shared_flags.define_trials()
+_TRANSPOSE = shared_flags.define_transpose()
 
 CONDITIONS = ("standard_error", "score_error", "change")
 IDLE = {

@@ -19,7 +19,7 @@ import sys
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.common.table_columns import column_of
@@ -40,11 +40,11 @@ _MODEL = flags.DEFINE_string("model", "auto", "item response model, as of experi
 _LEVEL = flags.DEFINE_float("level", 0.05, "of tests of items and pairs, adjusted for their number", 0.0, 1.0)
 _SEED = flags.DEFINE_integer("seed", 0, "of what is simulated and shuffled", lower_bound=0)
 _FAIL_ON = flags.DEFINE_list("fail_on", [], f"reasons for exit status 3, of {', '.join(NAMES)}")
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, formulas, guessing, help, item_tables, response_files
+from experiments.common import app, formulas, guessing, help, item_tables, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import steps
 from experiments.reports.scale.findings import GroupFindings, Wanted
@@ -48,11 +48,11 @@ RIGHT_WRONG_ONLY = ("guessing", "choices", "triplets", "fresh", "answers")  # wh
 RESULTS = (*RUN_FILES, *GROUP_FILES)
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
-_GRADES = response_files.define_grades()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
+_GRADES = shared_flags.define_grades()
 _MODEL = flags.DEFINE_enum(
     "model",
     AUTO,
@@ -98,7 +98,7 @@ _CHOICES = flags.DEFINE_integer(
     "answers that subjects choose from, such as 4: items are tested for guessing; otherwise all get 2PL curves",
     lower_bound=2,
 )
-_GUESSING = guessing.define_guessing("a column of --items, ")
+_GUESSING = shared_flags.define_guessing("a column of --items, ")
 _TRIPLETS = flags.DEFINE_bool("triplets", False, "remove items of dependent triplets too, as those of pairs")
 _SHORT_FORM = flags.DEFINE_integer("short_form", 10, "number of items in the short form", lower_bound=1)
 _RANGE = flags.DEFINE_list("ability_range", ["-2", "2"], "abilities that the short form is chosen for")
@@ -111,7 +111,7 @@ _SUBJECTS = define_path(
     "CSV of subjects, with their ids in the first column: group and covariates, to compare scores and abilities",
 )
 _BASELINE = flags.DEFINE_string("baseline", None, "group of --subjects that all others are compared with")
-formulas.define_guard()
+shared_flags.define_guard()
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the parallel analysis", lower_bound=0, upper_bound=2**31 - 1)
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import fit_bar
 from experiments.common.sources import difficulties_of, names_of
@@ -39,10 +39,10 @@ _ITEMS = flags.DEFINE_list("items", [], "items.csv files with a column difficult
 _RESPONSES = flags.DEFINE_list(
     "responses", [], "files or folders of scored responses; they come after --items in all tables"
 )
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
 _NAMES = flags.DEFINE_list("names", [], "what to call the sources, in their order (default: their paths)")
 _RELIABILITIES = flags.DEFINE_list(
     "reliabilities",
@@ -55,7 +55,7 @@ _TEXTS = define_path(
 _SHOWN = flags.DEFINE_integer("shown", 10, "items in each table of the report", lower_bound=1, upper_bound=1000)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of the bootstrap", lower_bound=0, upper_bound=2**31 - 1)
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 class Rasch(NamedTuple):

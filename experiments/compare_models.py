@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar
 from experiments.reports import models
@@ -29,12 +29,12 @@ from irtjax.fitting import ESTIMATORS, MODELS
 from irtjax.responses.matrix import require_estimable
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 _MODELS = flags.DEFINE_list("models", ["1pl", "2pl", "3pl", "4pl"], f"some of {', '.join(MODELS)}")
 _DIMS = flags.DEFINE_list("dims", ["1"], "numbers of dimensions of ability (mml)")
 _ESTIMATORS = flags.DEFINE_list("estimators", ["mml"], f"some of {', '.join(ESTIMATORS)}; svi fits the 1pl and the 2pl")

@@ -12,7 +12,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags, tensorboard
+from experiments.common import app, factory, settings, shared_flags, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.stages import crowd, suspects
@@ -27,8 +27,8 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
     lower_bound=0,
 )
 task_flags.define_flags(settings.of_stage("crowd"))
-tensorboard.define_tensorboard()
-peers.define_flags()
+shared_flags.define_tensorboard()
+shared_flags.define_processes()
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags, tensorboard
+from experiments.common import app, factory, peers, settings, shared_flags, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import crowd_cost, crowd_population, items_of
@@ -56,8 +56,8 @@ OF_STRATEGIES = {  # settings, and the strategies that use them
 }
 USED = settings.of_stage("curriculum") - {"curriculum_seeds"}  # --seeds takes its place here
 task_flags.define_flags(USED)
-tensorboard.define_tensorboard()
-peers.define_flags()
+shared_flags.define_tensorboard()
+shared_flags.define_processes()
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ On 2 CPU cores, half a minute; minutes for 10,000 items and 1,000 subjects, and 
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.table_columns import column_of
 from experiments.reports import dif as report
@@ -28,11 +28,11 @@ _ANCHORS = flags.DEFINE_list("anchors", None, "items that are the same for all g
 _MODEL = flags.DEFINE_string("model", "auto", "of the fits; auto: the 2PL, of grades the graded model")
 _GUESSING = flags.DEFINE_float("guessing", None, "lower asymptote of the fits of lord and raju, such as 0.25")
 _LEVEL = flags.DEFINE_float("level", 0.05, "false-discovery rate of the report; level of the tests that purify")
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

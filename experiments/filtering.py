@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import flags
 
-from experiments.common import app, factory, peers, response_files, settings, task_flags
+from experiments.common import app, factory, peers, settings, shared_flags, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.common.task_items import items_of
@@ -33,14 +33,14 @@ _ITEMS = define_path("items", "items.csv with the difficulty of every training e
 _RESPONSES = define_path(
     "responses", "answers of the crowd, for the percent correct of PCUB and PCLB; default: that of --items"
 )
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
 _STRATEGIES = flags.DEFINE_list("strategies", list(STRATEGIES), "strategies to compare")
 _SHARES = flags.DEFINE_list("shares", [f"{share:g}" for share in SHARES], "shares of the training data to keep, 0 to 1")
 _SEEDS = flags.DEFINE_integer("seeds", 5, "networks for each strategy and share", lower_bound=1, upper_bound=LARGEST)
 USED = settings.of_stage("filtering") - {"filtering_seeds"}  # which is --seeds here
 task_flags.define_flags(USED)
-peers.define_flags()
+shared_flags.define_processes()
 
 
 def main() -> None:

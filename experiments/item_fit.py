@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.reports import item_fit as report
 from irtjax import InputError
@@ -27,13 +27,13 @@ from irtjax.responses.values import on_scales
 
 _FIT = define_path("fit", "folder of a saved fit, or its fit.npz", required=True)
 _RESPONSES = define_path("responses", "file or folder of responses to its items; by default those that were fitted")
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
 _PAIRS = flags.DEFINE_integer("pairs", 1000, "rows of local_dependence.csv, the most dependent first", lower_bound=1)
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

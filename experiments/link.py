@@ -13,7 +13,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas
+from experiments.common import app, formulas, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.reports import document
 from irtjax.errors import InputError
@@ -29,7 +29,7 @@ _SYMMETRIC = flags.DEFINE_bool("symmetric", True, "compare curves on both scales
 _WEIGHTS = flags.DEFINE_enum("weights", "normal", ["normal", "uniform"], "of abilities (haebara, stocking_lord)")
 _ROBUST = flags.DEFINE_bool("robust", False, "leave out common items that drift, the worst first")
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ On 2 CPU cores: digits 1 to 2 minutes, mnist about 7 minutes, 5,000 phrases of s
 
 import dataclasses
 
-from experiments.common import app, factory, peers, settings, task_flags, tensorboard
+from experiments.common import app, factory, peers, settings, shared_flags, task_flags, tensorboard
 from experiments.common.path_flags import define_output_dir
 from experiments.common.run_directory import checkpoints_of, open_run, stage
 from experiments.reports import pipeline as report
@@ -22,8 +22,8 @@ from irtjax.populations.normal import Population
 
 _OUTPUT_DIR = define_output_dir("run directory")
 task_flags.define_flags()
-tensorboard.define_tensorboard()
-peers.define_flags()
+shared_flags.define_tensorboard()
+shared_flags.define_processes()
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.item_features import Features, features_of
 from experiments.common.path_flags import define_output_dir, define_path
 from experiments.common.progress import counting_bar, steps
@@ -40,12 +40,12 @@ MODELS = ("rasch", "graded", "binomial")
 NUMBERS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # responses per new item
 
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
-_TRIALS = response_files.define_trials()
-_GRADES = response_files.define_grades()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
+_TRIALS = shared_flags.define_trials()
+_GRADES = shared_flags.define_grades()
 _MODEL = flags.DEFINE_enum(
     "model", AUTO, [AUTO, *MODELS], "rasch, graded of grades, binomial of counts; auto goes by the responses"
 )
@@ -65,7 +65,7 @@ _FOLDS = flags.DEFINE_integer(
 _SHOWN = flags.DEFINE_integer("shown", 8, "items in each table of the report", lower_bound=1, upper_bound=1000)
 _SEED = flags.DEFINE_integer("seed", 0, "of folds and of responses kept", lower_bound=0, upper_bound=2**31 - 1)
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas, peers, response_files
+from experiments.common import app, peers, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax import Fit, InputError
 from irtjax.fits.fit_files import holds_fit
@@ -37,11 +37,11 @@ from irtjax.storage.tables import read_table
 
 _ITEMS = define_path("items", "items.csv with known parameters, or the folder of a saved fit", required=True)
 _RESPONSES = define_path("responses", "file or folder of scored responses", required=True)
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRIALS = response_files.define_trials()
-_TRANSPOSE = response_files.define_transpose()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRIALS = shared_flags.define_trials()
+_TRANSPOSE = shared_flags.define_transpose()
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "posterior mean or mode, maximum or weighted likelihood")
 _OUTPUT_DIR = define_output_dir("folder for subjects.csv")
 _MEAN = flags.DEFINE_float(
@@ -56,10 +56,10 @@ _PEOPLE = define_path(
 _GROUP = flags.DEFINE_string(
     "group", None, "group of the fit that the subjects are of: its population, and its own items; --items is a folder"
 )
-formulas.define_guard()
+shared_flags.define_guard()
 _SD = flags.DEFINE_float("population_sd", 1.0, "standard deviation of that population", lower_bound=1e-6)
 
-peers.define_flags()
+shared_flags.define_processes()
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 from absl import flags
 
 import irtjax
-from experiments.common import app, formulas
+from experiments.common import app, formulas, shared_flags
 from experiments.common.path_flags import define_output_dir
 from experiments.common.sources import names_of
 from experiments.reports import score_networks as report
@@ -40,7 +40,7 @@ _CROWDS = flags.DEFINE_list("crowds", [], "run directories of experiments.crowd"
 _NAMES = flags.DEFINE_list("names", [], "what to call the crowds, in their order (default: their paths)")
 _METHOD = flags.DEFINE_enum("method", "eap", METHODS, "maximum likelihood, posterior mode or mean")
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, formulas, response_files
+from experiments.common import app, formulas, response_files, shared_flags
 from experiments.common.path_flags import define_output_dir, define_path, define_paths
 from experiments.common.progress import counting_bar, steps
 from experiments.reports import small_benchmark as report
@@ -43,12 +43,12 @@ _RESPONSES = define_paths(
 _SCORES = define_path(
     "scores", "CSV of subject_id and score on the whole benchmark, in points (default: the items are the whole)"
 )
-_METRIC = response_files.define_metric()
-_FILTER = response_files.define_filter()
-_COLUMNS = response_files.define_columns()
-_TRANSPOSE = response_files.define_transpose()
-_GRADES = response_files.define_grades()
-_REPEATS = response_files.define_repeats()
+_METRIC = shared_flags.define_metric()
+_FILTER = shared_flags.define_filter()
+_COLUMNS = shared_flags.define_columns()
+_TRANSPOSE = shared_flags.define_transpose()
+_GRADES = shared_flags.define_grades()
+_REPEATS = shared_flags.define_repeats()
 _NUM_ITEMS = flags.DEFINE_list(
     "num_items", [], f"sizes of forms (default: those of {', '.join(map(str, SIZES))} that are less than all items)"
 )
@@ -63,7 +63,7 @@ _HELD_OUT = flags.DEFINE_float(
 _SEEDS = flags.DEFINE_integer("seeds", 5, "number of splits", lower_bound=1, upper_bound=1000)
 _NEW_RESPONSES = define_path("new_responses", "answers of new models to some of the items, whose scores are predicted")
 _OUTPUT_DIR = define_output_dir()
-formulas.define_guard()
+shared_flags.define_guard()
 
 COLUMNS = ("difficulty", "discrimination", "guessing", "upper", "proportion_correct", "mean_response")
 
@@ -144,7 +144,7 @@ def _read() -> Answers:
             response_files.of_grades_alone(), f"--model={_MODEL.value}, which is of right and wrong answers"
         )
         return join({path: response_files.read(path) for path in _RESPONSES.value})
-    app.without_effect(response_files.OF_HARNESS, f"--model={_MODEL.value}")
+    app.without_effect(shared_flags.OF_HARNESS, f"--model={_MODEL.value}")
     if len(_RESPONSES.value) > 1:
         raise InputError(f"--responses={','.join(_RESPONSES.value)}: --model={_MODEL.value} reads one file")
     return response_files.read_scaled(_RESPONSES.value[0], _MODEL.value)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments.common import app, factory, peers, settings, task_flags
+from experiments.common import app, factory, peers, settings, shared_flags, task_flags
 from experiments.common.path_flags import define_output_dir
 from experiments.common.progress import networks_bar
 from experiments.common.run_directory import checkpoints_of, open_run, stage
@@ -50,7 +50,7 @@ NOT_USED = {  # of what a crowd is drawn by: here no label is corrupted, and siz
 }
 USED = settings.of_stage("crowd") - NOT_USED
 task_flags.define_flags(USED)
-peers.define_flags()
+shared_flags.define_processes()
 
 
 def main() -> None:

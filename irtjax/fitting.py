@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax import processes
+from irtjax import choices, processes
+from irtjax.choices import AUTO, ESTIMATORS
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
 from irtjax.estimation.cells_or_answers import held_for, wanted
@@ -18,12 +19,10 @@ from irtjax.estimation.free_items import FreeItems, as_kinds, with_free_items
 from irtjax.estimation.grouping import ALL, SLOPE, membership
 from irtjax.estimation.linear_factors import fit_factors
 from irtjax.estimation.mml import fit_mml
-from irtjax.estimation.specify import TYPES
 from irtjax.explanatory.amortised import fit_amortised
 from irtjax.fits import category_text
-from irtjax.fits.reading import AUTO, Models, read, read_judged
+from irtjax.fits.reading import Models, read, read_judged
 from irtjax.fits.result import Fit
-from irtjax.item_models.listing import MODELS as OTHERS
 from irtjax.responses.convert import as_given
 from irtjax.responses.matrix import ResponseMatrix, require_estimable
 from irtjax.responses.scaled import ScaledResponses
@@ -31,10 +30,9 @@ from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import OnScales, in_memory, on_scales
 from irtjax.scoring.abilities import item_table
 
-MODELS = TYPES
+MODELS = choices.OF_RIGHT_WRONG
 NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command line
-NAMES = (*MODELS, *OTHERS, AUTO)
-ESTIMATORS = ("mml", "svi")
+NAMES = choices.MODELS
 
 
 @processes.collective

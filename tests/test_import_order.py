@@ -9,7 +9,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
-    ("errors", "versions", "types"),
+    ("choices", "errors", "versions", "types"),
     ("arguments", "storage", "processes", "populations", "tensorboard"),
     ("pretrained", "kernels"),
     ("responses", "tasks", "item_models"),

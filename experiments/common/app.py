@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jax
 from absl import app, flags, logging
-from tqdm import tqdm
 
-from experiments.common import help, peers
-from experiments.common.compiled import keep_compiled
+import irtjax
+from experiments.common import help
 from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
-from irtjax import FitWarning, InputError, processes
-from irtjax.errors import printable
+from irtjax.errors import InputError, printable
 from irtjax.storage.files import discard_partial
 
 ALWAYS_FILES = ("responses", "items")  # flags; others may have values in place of a file
@@ -52,6 +49,10 @@ def run(
         return rest
 
     def guarded(_: list[str]) -> None:
+        from experiments.common import peers  # here, as `--help` and wrong flags need not wait for JAX
+        from experiments.common.compiled import keep_compiled
+
+        _show_warnings()
         if device_per_core:
             one_device_per_core()
         if not compiles_anew:
@@ -62,20 +63,25 @@ def run(
         except InputError as error:
             _stop(as_flags(str(error)))
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not peers.is_first():
-            return
-        tqdm.write(
-            f"warning: {as_flags(printable(str(message)))}", file=sys.stderr
-        )  # on a line of its own beside a bar
-
     end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "", discard_partial)
     warnings.simplefilter("ignore")
-    warnings.simplefilter("always", FitWarning)
-    warnings.showwarning = show
     logging.set_verbosity(logging.FATAL)  # the default of --verbosity, which can be given to see more
     with sound_streams():
         app.run(guarded, flags_parser=parse)
+
+
+def _show_warnings() -> None:
+    """Has the warnings of fits told in one line, by the first of several processes."""
+    from tqdm import tqdm
+
+    from experiments.common import peers
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if peers.is_first():  # on a line of its own beside a bar
+            tqdm.write(f"warning: {as_flags(printable(str(message)))}", file=sys.stderr)
+
+    warnings.simplefilter("always", irtjax.FitWarning)
+    warnings.showwarning = show
 
 
 def as_flags(message: str) -> str:
@@ -178,7 +184,7 @@ def keep_inputs(names: Sequence[str], output_dir: str, results: Iterable[str]) -
     for name in names:
         given = flags.FLAGS[name].value
         for file in given if isinstance(given, list) else [given]:
-            if name in ALWAYS_FILES and file and processes.number() == 1 and not os.path.exists(file):
+            if name in ALWAYS_FILES and file and irtjax.processes.number() == 1 and not os.path.exists(file):
                 raise InputError(f"--{name}={file}: cannot be read (No such file or directory)")
             if file and Path(file).exists() and any(place.samefile(file) for place in places):
                 raise InputError(f"--{name}={file} would be overwritten: choose another --output_dir")
@@ -196,6 +202,8 @@ def one_device_per_core() -> None:
     One small network does not fill two cores, but two networks do, each on its own core. A number of devices that
     XLA_FLAGS gives is kept. Accelerators are not affected.
     """
+    import jax
+
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     jax.config.update(

@@ -11,17 +11,6 @@ from irtjax.storage.files import whole_results
 
 FIRST = ("=", "+", "-", "@", "\t", "\r")  # of what spreadsheets take for a formula
 
-flags.disclaim_key_flags()  # the flag belongs to the binary that defines it
-
-
-def define_guard() -> None:
-    """The flag --guard_formulas, of commands that write `guarded_results`."""
-    flags.DEFINE_bool(
-        "guard_formulas",
-        False,
-        "put an apostrophe before ids that a spreadsheet would run as formulas; they are then not those of the input",
-    )
-
 
 @contextlib.contextmanager
 def guarded_results(path: str | Path, former: Collection[str] = ()) -> Iterator[Path]:

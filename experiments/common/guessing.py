@@ -1,25 +1,13 @@
 """The flag --guessing: lower asymptotes that are fixed while the rest is estimated."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from absl import flags
 
+from experiments.common.shared_flags import GUESSING
 from irtjax import InputError
 from irtjax.storage.tables import read_table
 from irtjax.types import Float, Shaped
-
-NAME = "guessing"
-
-flags.disclaim_key_flags()  # the flag belongs to the binary that defines it
-
-
-def define_guessing(more: str = "") -> Any:
-    """The flag; None where it is not given."""
-    return flags.DEFINE_string(
-        NAME, None, f"fixed guessing: one number for all items, such as 0.25, {more}or a CSV of item_id,guessing"
-    )
 
 
 def held(
@@ -34,7 +22,7 @@ def held(
     Raises:
         InputError: no number from 0 to below 1, no such column or file, or an item without a row in it.
     """
-    given = flags.FLAGS[NAME].value
+    given = flags.FLAGS[GUESSING].value
     if given is None:
         return None
     try:
@@ -42,7 +30,7 @@ def held(
     except ValueError:
         return _column(given, item_ids, items)
     if not 0 <= value < 1:
-        raise InputError(f"--{NAME}={given}: expected 0 to below 1")
+        raise InputError(f"--{GUESSING}={given}: expected 0 to below 1")
     return value
 
 
@@ -51,12 +39,12 @@ def _column(given: str, item_ids: np.ndarray, items: pd.DataFrame | None) -> np.
         source, column = f"column {given} of --items", items[given]
     else:
         table = read_table(given, 0, text=True)
-        if NAME not in table:
-            raise InputError(f"{given}: no column {NAME}")
-        source, column = given, table.set_index(table.columns[0])[NAME]
+        if GUESSING not in table:
+            raise InputError(f"{given}: no column {GUESSING}")
+        source, column = given, table.set_index(table.columns[0])[GUESSING]
     missing = item_ids[~np.isin(item_ids, column.index.to_numpy(str))]
     if missing.size:
-        raise InputError(f"--{NAME}={given}: no row for item '{missing[0]}' (1 of {missing.size} such)")
+        raise InputError(f"--{GUESSING}={given}: no row for item '{missing[0]}' (1 of {missing.size} such)")
     cells = column.loc[item_ids]
     values = pd.to_numeric(cells, errors="coerce").to_numpy(float)
     empty = (cells.isna() | (cells == "")).to_numpy()

@@ -15,28 +15,12 @@ from typing import Any
 import jax
 from absl import flags
 
-from experiments.common import help
 from experiments.common.formulas import guarded_results
 from experiments.common.team import Team, quiet
 from irtjax import InputError
 from irtjax.kernels.sharding import mesh_of
 
-flags.disclaim_key_flags()  # the flags belong to the binary that defines them
-
 SILENT_SECONDS = 40  # after which a process that is not heard is given up
-
-
-def define_flags() -> None:
-    """The flags of a command that can be several processes."""
-    flags.DEFINE_bool(
-        "distributed", False, "be one of several processes, as Slurm, MPI, Kubernetes or a TPU's metadata tell"
-    )
-    flags.DEFINE_string("coordinator", None, "HOST:PORT where process 0 of several listens, in place of --distributed")
-    flags.DEFINE_integer("num_processes", None, "how many there are, with --coordinator", lower_bound=1)
-    flags.DEFINE_integer("process_id", None, "which of them this is, from 0 on, with --coordinator", lower_bound=0)
-    flags.DEFINE_integer("peer_timeout", 60, "seconds to wait for the other processes to come", lower_bound=1)
-    names = ("distributed", "coordinator", "num_processes", "process_id", "peer_timeout")
-    help.GROUPS.update(dict.fromkeys(names, "several processes"))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The flags that say how files of responses are read, such as --columns, --transpose, --metric and --grades."""
+"""Files of responses, read by the flags that say how, such as --columns, --transpose, --metric and --grades."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,85 +7,23 @@ import jax
 from absl import flags
 
 import irtjax
-from experiments.common import app, help
+from experiments.common import app
+from experiments.common.shared_flags import OF_HARNESS, SPARSE, ColumnsSerializer
+from irtjax.choices import LAST
 from irtjax.errors import InputError, NotScoredError
 from irtjax.fits import reading
 from irtjax.fits.category_text import said
 from irtjax.responses.convert import as_responses_or_stored
 from irtjax.responses.formats import names_models
 from irtjax.responses.formats import read_given as read_responses_given
-from irtjax.responses.formats.collecting import LAST, InMemory
+from irtjax.responses.formats.collecting import InMemory
 from irtjax.responses.formats.given import Given
-from irtjax.responses.formats.long_tables import FACET
-from irtjax.responses.formats.long_tables import ROLES as EVERY_ROLE
 from irtjax.responses.kinds import GRADES, kinds_of
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import Responses
 
-ROLES = tuple(role for role in EVERY_ROLE if role != FACET)  # which has a flag of its own
-OF_HARNESS = ("metric", "filter")
 OF_GRADES = ("grades", "repeats")
-SPARSE = {"auto": None, "true": True, "false": False}
 NAMES = (*OF_HARNESS, "columns", "trials", "transpose")
-help.GROUPS.update(dict.fromkeys(OF_HARNESS, "files of language-model harnesses"))
-
-flags.disclaim_key_flags()  # the flags belong to the binary that defines them
-
-
-def define_metric() -> Any:
-    """The flag --metric."""
-    return flags.DEFINE_list("metric", [], "the metric that says what is right; several, the most wanted first")
-
-
-def define_filter() -> Any:
-    """The flag --filter."""
-    return flags.DEFINE_list("filter", [], "the filter of answers that counts; several, the most wanted first")
-
-
-class _ColumnsParser(flags.ArgumentParser):
-    """Columns by role, as in subject:model,item:question."""
-
-    syntactic_help = "columns by role"
-
-    def parse(self, argument: str | dict[str, str]) -> dict[str, str]:
-        """The name of the column of each role that is given."""
-        if isinstance(argument, dict):
-            return argument
-        pairs = [part.partition(":") for part in argument.split(",")]
-        roles = [role for role, _, _ in pairs]
-        if not all(name for _, _, name in pairs) or not set(roles) <= set(ROLES) or len(set(roles)) < len(roles):
-            raise ValueError(f"expected columns of {', '.join(ROLES)}, as in subject:model,item:question,response:y")
-        return {role: name for role, _, name in pairs}
-
-    def flag_type(self) -> str:
-        """For the record."""
-        return "columns"
-
-
-class _ColumnsSerializer(flags.ArgumentSerializer):
-    """The inverse of the parser."""
-
-    def serialize(self, value: dict[str, str]) -> str:
-        """The words of the command line."""
-        return ",".join(f"{role}:{name}" for role, name in value.items())
-
-
-def define_columns() -> Any:
-    """The flag --columns."""
-    return flags.DEFINE(
-        _ColumnsParser(),
-        "columns",
-        None,
-        "tables with one row per response: names of the columns, as in subject:model,item:question,response:correct",
-        serializer=_ColumnsSerializer(),
-    )
-
-
-def define_trials() -> Any:
-    """The flag --trials."""
-    return flags.DEFINE_string(
-        "trials", None, "of counts: the column of the number of trials of each, or one number; default: a column trials"
-    )
 
 
 def number_of_trials() -> float | None:
@@ -95,38 +33,6 @@ def number_of_trials() -> float | None:
         return None if value is None else float(value)
     except ValueError:
         return None
-
-
-def define_transpose() -> Any:
-    """The flag --transpose."""
-    return flags.DEFINE_bool(
-        "transpose", False, "take what would be read as subjects for items, and items for subjects"
-    )
-
-
-def define_grades() -> Any:
-    """The flag --grades."""
-    return flags.DEFINE_list(
-        "grades",
-        None,
-        "all grades or categories, the lowest first, as in low,mid,high; default: the numbers that occur",
-    )
-
-
-def define_repeats() -> Any:
-    """The flag --repeats."""
-    what = "several answers of a subject to an item: last takes the last; mean does not count right and wrong ones"
-    return flags.DEFINE_enum("repeats", None, ["mean", LAST], what)
-
-
-def define_sparse() -> Any:
-    """The flag --sparse."""
-    return flags.DEFINE_enum(
-        "sparse",
-        "auto",
-        list(SPARSE),
-        "hold single answers (true) or a matrix; auto: single where under 10% of cells have any",
-    )
 
 
 def sparse() -> bool | None:
@@ -185,7 +91,7 @@ def given() -> dict[str, str]:
     found = {name: ",".join(_value(name)) for name in OF_HARNESS if _value(name)}
     found |= {name: _value(name) if name == "repeats" else ",".join(_value(name)) for name in OF_GRADES if _value(name)}
     if _value("columns"):
-        found["columns"] = _ColumnsSerializer().serialize(_value("columns"))
+        found["columns"] = ColumnsSerializer().serialize(_value("columns"))
     if _value("trials"):
         found["trials"] = _value("trials")
     if _value("sparse") not in (None, "auto"):

@@ -8,16 +8,8 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments.common.path_flags import define_path
 from irtjax.tensorboard import Writer
 from irtjax.training.progress import Progress
-
-
-def define_tensorboard() -> Any:
-    """The flag, of a command whose stages take long."""
-    return define_path(
-        "tensorboard", "folder for curves of the progress, which TensorBoard shows (needs pip install tensorboardX)"
-    )
 
 
 def require() -> None:

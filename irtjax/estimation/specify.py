@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import logit
 
 from irtjax.arguments import whole_number
+from irtjax.choices import OF_RIGHT_WRONG as TYPES
 from irtjax.errors import InputError
 from irtjax.estimation.priors import (
     ASINH_SLOPE_PRIOR,
@@ -18,7 +19,6 @@ from irtjax.estimation.problem import Specification, compact
 from irtjax.kernels.models import ItemParameters
 from irtjax.types import Bool, Float, Int
 
-TYPES = ("rasch", "1pl", "2pl", "3pl", "4pl")
 _FREE = {  # slope, intercept, lower, upper
     "rasch": (False, True, False, False),
     "1pl": (True, True, False, False),

@@ -7,11 +7,11 @@ from typing import Any
 
 import jax
 
+from irtjax.choices import AUTO, LAST
 from irtjax.errors import InputError, NotScoredError
 from irtjax.fits import category_text
 from irtjax.item_models.listing import CURVES_OF_COUNTS, MODELS, OF_COUNTS, OF_SHARES
 from irtjax.responses.convert import as_given, as_responses_or_stored
-from irtjax.responses.formats.collecting import LAST
 from irtjax.responses.formats.given import Given
 from irtjax.responses.judged import Judged, as_judged, by_judge
 from irtjax.responses.kinds import GRADES, RIGHT_WRONG, SHARES, kinds_of
@@ -20,7 +20,6 @@ from irtjax.responses.sparse import SparseResponses, is_sparse
 from irtjax.responses.values import OnScales, Responses, on_scales
 from irtjax.storage.sources import naming
 
-AUTO = "auto"
 WANTED = {"nominal": UNORDERED, **dict.fromkeys(OF_COUNTS, COUNTED), **dict.fromkeys(OF_SHARES, SHARED)}
 OF_RIGHT_WRONG = {"2pl": "gpcm", "1pl": "pcm", "rasch": "pcm"}  # by their steps, which are one
 OF_CURVES = {curve: name for name, curve in CURVES_OF_COUNTS.items()} | {"rasch": "binomial_1pl"}

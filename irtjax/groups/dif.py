@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, false_discovery_control
 
+from irtjax.choices import AUTO
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning, one_warning_of_each_kind
 from irtjax.estimation.grouping import FEWEST, Membership, membership
-from irtjax.fits.reading import AUTO, read
+from irtjax.fits.reading import read
 from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, Tests, by_model, by_separate_fits
 from irtjax.groups.mantel_haenszel import mantel_haenszel
 from irtjax.groups.matching import Graded, answered_some, purified

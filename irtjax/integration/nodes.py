@@ -12,7 +12,7 @@ from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.kinds import Populations
 from irtjax.responses.matrix import MISSING
-from irtjax.types import AnyArray, Float, Shaped
+from irtjax.types import AnyArray, Float, Int, Shaped
 
 COMPILED = 2**20  # curves at nodes, beyond which compilation is worth it
 
@@ -42,6 +42,34 @@ class OfPopulation:
             xp = self.predictors.__array_namespace__()
             return xp.concatenate([self.predictors, xp.ones_like(self.predictors[:, :1])], axis=1)
         return None if self.member is None else (self.member == jnp.arange(number)[None, :])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Numbers(OfPopulation):
+    """What the two linear maps multiply, of J subjects.
+
+    Attributes:
+        statistics: (J, M) T of each response.
+        observed: (J, I) trials of each, 0 where it is missing; None where all are 1.
+    """
+
+    statistics: Any
+    observed: Any
+
+    def log_likelihoods(
+        self, eta: Float[AnyArray, "Q M"], log_normalizer: Float[AnyArray, "Q I"]
+    ) -> Float[AnyArray, "J Q"]:
+        """Of each subject at nodes, in nats, but for log h."""
+        if self.observed is None:
+            return self.statistics @ eta.T - log_normalizer.sum(axis=1)[None, :]
+        return self.statistics @ eta.T - self.observed @ log_normalizer.T
+
+    def rows(self, rows: Int[np.ndarray, " n"]) -> "Numbers":
+        """Those of some subjects."""
+        observed, member, predictors = (
+            None if leaf is None else leaf[rows] for leaf in (self.observed, self.member, self.predictors)
+        )
+        return Numbers(statistics=self.statistics[rows], observed=observed, member=member, predictors=predictors)
 
 
 @functools.partial(
@@ -78,9 +106,13 @@ class Answers(OfPopulation):
         self, eta: Float[AnyArray, "Q M"], log_normalizer: Float[AnyArray, "Q I"]
     ) -> Float[AnyArray, "J Q"]:
         """Of each subject at nodes, in nats, but for log h."""
-        observed = self.observed()
-        total = log_normalizer.sum(axis=1)[None, :] if observed is None else observed @ log_normalizer.T
-        return self.statistics() @ eta.T - total
+        return self.numbers().log_likelihoods(eta, log_normalizer)
+
+    def numbers(self) -> Numbers:
+        """What is multiplied, eight bytes each."""
+        return Numbers(
+            statistics=self.statistics(), observed=self.observed(), member=self.member, predictors=self.predictors
+        )
 
     def statistics(self) -> Float[AnyArray, "J M"]:
         """T of each response."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.arguments import whole_number
+from irtjax.choices import INTEGRATION as WAYS
 from irtjax.errors import InputError
 from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.importance_nodes import importance_nodes_to_start_with
@@ -23,7 +24,6 @@ from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension, re
 from irtjax.populations.kinds import Populations
 from irtjax.types import Float, Int
 
-WAYS = ("auto", "nodes", "around", "normal")
 MOST_GIVEN = 10**6  # nodes in all dimensions, that a user may ask for
 MOST_SHARED = 3  # dimensions in which subjects share nodes
 NARROW = 0.1  # expected standard deviation of posteriors, in any dimension, below which they are normal enough

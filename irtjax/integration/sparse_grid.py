@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from irtjax import processes
 from irtjax.integration.encode import AnyAnswers
-from irtjax.integration.nodes import natural, place_nodes
+from irtjax.integration.nodes import Answers, natural, place_nodes
 from irtjax.item_models.protocol import Items
 from irtjax.kernels.quadrature import BOUND, Quadrature, nodes_per_dimension
 from irtjax.populations.kinds import Populations
@@ -27,6 +27,7 @@ LEAST_COARSE = 1e-100  # the same on nodes that are coarser than those asked for
 NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
 MOST_BOUNDARY_MASS = 1e-6  # of a posterior in tiles at the rim, on average, beyond which tiles are chosen anew
 CURVES = 2**21  # probabilities that are computed at once
+FEW = 2**22  # responses, of which the numbers that are multiplied are held: 64 MB, or as much per category
 
 BLAS = ThreadpoolController()
 
@@ -275,6 +276,9 @@ def _log_likelihoods(
     The products are small and many. More than one thread would spend its time waiting for the others.
     """
     result = np.empty(len(subject))
+    # made for each tile anew, the numbers that are multiplied would take most of the time
+    few = answers.num_subjects * answers.num_items <= FEW
+    given = answers.numbers() if isinstance(answers, Answers) and few else answers
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)
     step = max(1, CURVES // (grid.side**grid.dims * answers.num_items))
     for first in range(0, len(used), step):
@@ -288,7 +292,7 @@ def _log_likelihoods(
         log_weights = np.where(inside.reshape(*inside.shape, *(log_weights.ndim - 2) * (1,)), log_weights, -np.inf)
         of_tiles = eta, log_normalizer, log_weights, begin[part], counts[part]
         for eta_here, normalizer, log_weight, start, count in zip(*of_tiles, strict=True):
-            some = answers.rows(subject[start : start + count])
+            some = given.rows(subject[start : start + count])
             joint = some.log_likelihoods(eta_here, normalizer) + some.weighed(log_weight)
             largest = joint.max(axis=1)
             result[start : start + count] = largest + np.log(np.exp(joint - largest[:, None]).sum(axis=1))

@@ -10,10 +10,12 @@ import signal
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from irtjax.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd  # alone of what is here, and commands import this before they know their flags
 
 PARTIAL = ".partial-"
 _OPEN: dict[Path, list[Path]] = {}  # partial files and folders of this process, and folders that were made for them
@@ -135,7 +137,7 @@ def exists(path: Path) -> bool:
         raise InputError(f"{path!s:.100}: no such path is possible ({_reason(error)})") from error
 
 
-def write_csv(table: pd.DataFrame, path: str | Path) -> None:
+def write_csv(table: "pd.DataFrame", path: str | Path) -> None:
     """Writes a table without its index, numbers to six significant digits, so that equal results are equal bytes."""
     texts = table.select_dtypes(exclude="number")
     returns = any("\r" in str(cell) for column in texts for cell in texts[column])  # which pandas leaves bare

@@ -48,13 +48,35 @@ def test_help_shows_the_docstring_and_the_flags(binary):
     assert max(map(len, result.stdout.splitlines())) <= 120
 
 
+def test_help_and_wrong_flags_of_a_fit_load_neither_jax_nor_pandas():
+    code = (
+        "import runpy, sys\n"
+        "try: runpy.run_module('experiments.fit_irt', run_name='__main__')\n"
+        "finally: print(sorted({'jax', 'pandas', 'numpy'} & sys.modules.keys()))\n"
+    )
+    for flag, status in (("--help", 0), ("--model=5pl", 2)):
+        result = subprocess.run(
+            [sys.executable, "-c", code, flag], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stdout.splitlines()[-1]) == (status, "[]")
+
+
 def test_many_flags_are_grouped_by_purpose():
     shown = run("--help", module="experiments.pipeline").stdout.split("needed:")[1]
     groups = {part.split(":\n")[0].strip(): part for part in shown.split("\n\n")[1:]}
     titles = ["flags", "data", "your own data", "crowd", "training of networks", "difficulty", "filtering", "curricula"]
     assert list(groups) == [*titles, "several processes"]
     first = [line.split("=")[0].strip() for line in groups["flags"].splitlines() if line.startswith("  --")]
-    assert first == ["--task", "--data_dir", "--preset", "--seed", "--num_models", "--network", "--epochs"]
+    assert first == [
+        "--task",
+        "--data_dir",
+        "--preset",
+        "--seed",
+        "--num_models",
+        "--network",
+        "--epochs",
+        "--tensorboard",
+    ]
     assert "--window=" in groups["curricula"]
     assert max(part.count("\n  --") for part in groups.values()) < 20
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, overload
 
+from irtjax.choices import LAST
 from irtjax.errors import InputError
 from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
-from irtjax.responses.formats.collecting import LAST, How, InMemory
+from irtjax.responses.formats.collecting import How, InMemory
 from irtjax.responses.formats.given import Given
 from irtjax.responses.matrix import ResponseMatrix, require_sound_ids
 from irtjax.responses.sparse import SparseResponses, of_matrix

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.compute
 
+from irtjax.choices import LAST
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.compressed_rows import answered_again, in_rows, kept_answers
 from irtjax.responses.formats.answers import Answer
@@ -19,7 +20,6 @@ from irtjax.responses.sparse import SparseResponses, is_sparse
 from irtjax.storage.sources import naming, shown
 from irtjax.types import Bool, Int
 
-LAST = "last"  # of several answers of a subject to an item
 AT_ONCE = 2**15  # answers of a part, where each is an object of Python
 LARGE, SPARSE = 2**30, 1e-3  # cells, and the share of them with an answer, below which a matrix is a mistake
 Place = Callable[[int], str]

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irtjax.choices import TRIALS
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.compressed_rows import answered_again, in_rows
 from irtjax.responses.formats.cells import Cells, coded, numbers_of, objects, of_numbers, plain
-from irtjax.responses.formats.long_tables import SHOWN, TRIALS, how_to_name
+from irtjax.responses.formats.long_tables import SHOWN, how_to_name
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.sparse import SparseResponses
 from irtjax.storage.sources import shown

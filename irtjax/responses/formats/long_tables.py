@@ -4,13 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from irtjax.choices import FACET, ROLES, TRIALS, USUAL
 from irtjax.errors import InputError
 from irtjax.storage.sources import shown
 
-USUAL = {"subject": "subject_id", "item": "item_id", "response": "response"}
 NUMBERS = ("trial", "epoch", "attempt", "repetition")  # columns that count the responses of a subject to an item
-TRIALS, FACET = "trials", "facet"  # of counts: how many each is of; who judged, or what else a response depends on
-ROLES = (*USUAL, TRIALS, FACET)
 LONG_COLUMNS = tuple(USUAL.values())
 UNNAMED = ("", "Unnamed: 0")  # row numbers, as R and pandas write them and as pandas reads them
 SHOWN = 10  # columns that a message names

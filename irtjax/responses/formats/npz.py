@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from irtjax.choices import TRIALS
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.formats.collecting import InMemory
 from irtjax.responses.formats.given import Given, of_array, of_sparse, with_trials
-from irtjax.responses.formats.long_tables import TRIALS
 from irtjax.responses.matrix import matrix_of, require_sound_ids
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.stored import StoredResponses
