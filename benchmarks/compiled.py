@@ -20,6 +20,7 @@ XLA's cost analysis is in the table, too. It counts every loop once, whatever it
 multiply what is outside of the loop.
 
 Writes compiled.csv, compiled.json and compiled.png; what the folder has of other chips and programs stays in them.
+`--before=FILE`, the compiled.json of other code, is drawn with hollow markers beside.
 Expected duration on 2 CPU cores: up to an hour for each chip of one device.
 """
 
@@ -46,7 +47,7 @@ from benchmarks.chips import CHIPS, LAUNCH, Chip, limits
 from benchmarks.contestants import say
 from benchmarks.flops import Work
 from experiments.common import app
-from experiments.common.path_flags import define_output_dir
+from experiments.common.path_flags import define_output_dir, define_path
 from irtjax.errors import InputError
 from irtjax.plots.style import COLOURS, plain, save_figure
 from irtjax.storage.files import whole_results, write_csv
@@ -56,6 +57,7 @@ _CHIPS = flags.DEFINE_list("chips", list(CHIPS), "for which chips, of " + ", ".j
 _PROGRAMS = flags.DEFINE_string("programs", None, "a regular expression that names of programs are to contain")
 _ENVIRONMENT = flags.DEFINE_string("environment", ".compiled", "folder of the compilers' virtual environments")
 _PYTHON = flags.DEFINE_string("python", sys.executable, "interpreter to make these with, of the version that runs")
+_BEFORE = define_path("before", "compiled.json to compare with, in the picture")
 _SECONDS = flags.DEFINE_integer("seconds", 300, "that a program may take to compile", lower_bound=1)
 flags.register_validator("chips", lambda given: set(given) <= set(CHIPS), f"expected some of {', '.join(CHIPS)}")
 TPU = {
@@ -199,8 +201,13 @@ def judged(key: str, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def picture(table: pd.DataFrame) -> Figure:
-    """Ratio to the limit of each program on one device, by chip; those that do not compile are left out."""
+def picture(table: pd.DataFrame, before: pd.DataFrame | None = None) -> Figure:
+    """Ratio to the limit of each program on one device, by chip; those that do not compile are left out.
+
+    Args:
+        table: of this code.
+        before: of other code, drawn hollow where it has the same program.
+    """
     alone = [key for key in CHIPS if CHIPS[key].number == 1 and key in set(table.chip)]
     table = table[table.chip.isin(alone) & table.ratio.notna()]
     names = list(dict.fromkeys(table.program))
@@ -211,13 +218,20 @@ def picture(table: pd.DataFrame) -> Figure:
         rows = table[table.chip == key].set_index("program")
         at = [names.index(name) for name in rows.index]
         what = rows.seconds_are.iloc[0]
-        axis.plot(rows.ratio, at, marker, color=colour, markersize=5, label=f"{CHIPS[key].name}: {what}")
+        axis.plot(rows.ratio, at, marker, color=colour, markersize=5, label=f"{CHIPS[key].name}: {what}", zorder=3)
+        if before is None:
+            continue
+        old = before[(before.chip == key) & before.ratio.notna() & before.program.isin(names)]
+        at = [names.index(name) for name in old.program]
+        axis.plot(
+            old.ratio, at, marker, color=colour, markersize=5, fillstyle="none", label=f"{CHIPS[key].name}: before"
+        )
     axis.set(xscale="log", xlabel="seconds of the compiled program (estimate or prediction) / limit of the chip")
     axis.set_yticks(range(len(names)), names, fontsize=8)
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.grid(axis="y", linewidth=0.4, color="#dddddd")
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3 if before is None else 2, frameon=False)
     return plain(figure)
 
 
@@ -249,6 +263,7 @@ def shown(table: pd.DataFrame) -> str:
 def main() -> None:
     """Compiles, prints and writes; a chip whose compiler cannot be had is skipped in one line."""
     rows: list[dict[str, Any]] = []
+    before = _rows_before()
     for key in _CHIPS.value:
         chip = CHIPS[key]
         try:
@@ -260,12 +275,15 @@ def main() -> None:
             say(f"skipped {chip.name}: {error}")
     if not rows:
         raise InputError("no chip has a compiler here: see above")
-    _write(rows, with_picture=True)
+    _write(rows)
+    table = pd.DataFrame(json.loads(Path(_OUTPUT_DIR.value, "compiled.json").read_text())["rows"])
+    if table.ratio.notna().any():
+        save_figure(picture(table, before), Path(_OUTPUT_DIR.value, "compiled.png"))
     print(shown(pd.DataFrame(rows)))
     print(f"Done: {Path(_OUTPUT_DIR.value) / 'compiled.png'}")
 
 
-def _write(rows: list[dict[str, Any]], *, with_picture: bool = False) -> None:
+def _write(rows: list[dict[str, Any]]) -> None:
     """What there is so far, as the next program may end the run; and other rows that were there before."""
     former, mine = Path(_OUTPUT_DIR.value, "compiled.json"), {(row["chip"], row["program"]) for row in rows}
     kept = json.loads(former.read_text())["rows"] if former.is_file() else []
@@ -278,8 +296,15 @@ def _write(rows: list[dict[str, Any]], *, with_picture: bool = False) -> None:
         write_csv(table, folder / "compiled.csv")
         found = {**about, "chips": chips, "rows": json.loads(table.to_json(orient="records"))}
         (folder / "compiled.json").write_text(json.dumps(found, indent=1) + "\n")
-        if with_picture and table.ratio.notna().any():
-            save_figure(picture(table), folder / "compiled.png")
+
+
+def _rows_before() -> pd.DataFrame | None:
+    if _BEFORE.value is None:
+        return None
+    try:
+        return pd.DataFrame(json.loads(Path(_BEFORE.value).read_text())["rows"])[["chip", "program", "ratio"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"--before={_BEFORE.value}: no compiled.json of this command ({error})") from error
 
 
 if __name__ == "__main__":
