@@ -31,6 +31,7 @@ FITS = (  # model and dimensions
     ("metabench_arc_v2", "4pl", 1),
     ("swebench_verified_bash_only", "2pl", 1),
     ("mmlu_pro", "2pl", 1),
+    ("mmlu_pro", "2pl", 2),
     ("metabench_arc", "2pl", 2),
     ("metabench_arc", "2pl", 3),
 )
