@@ -1,6 +1,5 @@
 """Event files hold what the callbacks were called with."""
 
-import re
 import sys
 from collections import defaultdict
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from binaries import assert_one_line, run
 from conftest import REPOSITORY
+from event_files import curves
 from simulation import simulate
 
 import irtjax
@@ -22,20 +22,6 @@ from irtjax.training.recipe import Recipe
 RESPONSES = REPOSITORY / "docs/guide/responses.csv"
 TASK = tasks.load("digits")
 RECIPE = Recipe("mlp", width=8, patience=2, max_epochs=4, steps_per_epoch=10)
-
-
-def curves(folder):
-    """name -> {step: values in the order in which they were written}, of all event files in a folder."""
-    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")
-    found = defaultdict(lambda: defaultdict(list))
-    for path in sorted(folder.glob("events.out.tfevents.*"), key=lambda path: path.stat().st_mtime_ns):
-        data = path.read_bytes()
-        while data:  # length, its checksum, the event, its checksum
-            length = int.from_bytes(data[:8], "little")
-            event, data = event_pb2.Event.FromString(data[12 : 12 + length]), data[16 + length :]
-            for value in event.summary.value:
-                found[value.tag][event.step].append(value.simple_value)
-    return {name: dict(steps) for name, steps in found.items()}
 
 
 def last(curve):
@@ -188,21 +174,3 @@ def test_fit_irt_writes_curves(folder, tmp_path):
     (tmp_path / "file").write_text("")
     result = run(*place[:2], f"--tensorboard={tmp_path / 'file'}", module="experiments.fit_irt")
     assert_one_line(result, "file: File exists, expected a folder")
-
-
-@pytest.mark.slow
-def test_the_pipeline_writes_curves_of_every_stage(folder, tmp_path):
-    result = run(
-        f"--output_dir={tmp_path / 'run'}",
-        f"--tensorboard={folder}",
-        "--num_models=8",
-        "--epochs=2",
-        "--width=8",
-        "--steps_per_epoch=10",
-        "--curriculum_seeds=2",
-        "--curriculum_length=2",
-        "--filtering_seeds=1",
-    )
-    assert result.returncode == 0, result.stderr
-    names = {re.sub(r"/[a-z_]+$", "", name) for name in curves(folder)}
-    assert {"crowd", "mislabelled", "filtering", "fit/hierarchical", "fit/mislabelled", "curriculum/DDaCLAE"} <= names

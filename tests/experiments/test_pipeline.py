@@ -2,14 +2,17 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import signal
 import subprocess
 import time
+from importlib.util import find_spec
 
 import pandas as pd
 import pytest
 from binaries import assert_bad_flags, assert_one_line, csv_files, run, start
+from event_files import curves
 from matplotlib.image import imread
 
 from experiments.common.run_directory import checkpoints_of, open_run, stage
@@ -40,10 +43,15 @@ def open_with(directory, settings, task):
     return open_run(str(directory), dataclasses.asdict(settings), task)
 
 
+def curves_of(directory):
+    return directory.parent / "curves"
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     directory = tmp_path_factory.mktemp("pipeline") / "run"
-    result = run(*SMALL, f"--output_dir={directory}")
+    recorded = [f"--tensorboard={curves_of(directory)}"] if find_spec("tensorboardX") else []
+    result = run(*SMALL, *recorded, f"--output_dir={directory}")
     assert result.returncode == 0, result.stderr
     return directory, result
 
@@ -82,6 +90,13 @@ def test_a_run_leaves_the_promised_files(finished):
     assert (curriculum[curriculum.strategy == "baseline"].share == 1).all()
     assert curriculum[curriculum.strategy == "DDaCLAE"].ability.notna().all()
     assert len(pd.read_csv(directory / "curriculum" / "summary.csv")) == 4
+
+
+@pytest.mark.slow
+def test_every_stage_writes_curves(finished):
+    directory, _ = finished
+    names = {re.sub(r"/[a-z_]+$", "", name) for name in curves(curves_of(directory))}
+    assert {"crowd", "mislabelled", "filtering", "fit/hierarchical", "fit/mislabelled", "curriculum/DDaCLAE"} <= names
 
 
 @pytest.mark.slow
