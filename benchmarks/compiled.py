@@ -210,7 +210,7 @@ def picture(table: pd.DataFrame, before: pd.DataFrame | None = None) -> Figure:
     """
     alone = [key for key in CHIPS if CHIPS[key].number == 1 and key in set(table.chip)]
     table = table[table.chip.isin(alone) & table.ratio.notna()]
-    names = list(dict.fromkeys(table.program))
+    names = sorted(set(table.program))
     figure = Figure(figsize=(9, 1.6 + 0.24 * len(names)), layout="constrained")
     axis = figure.subplots()
     axis.axvline(1, color="black", linewidth=1, zorder=1)
