@@ -170,6 +170,13 @@ def store() -> Any:
     return distributed.global_state.client
 
 
+def place() -> tuple[int, int]:
+    """Which of the joined processes this is, and how many it was told there are; asks no device."""
+    from jax._src import distributed
+
+    return distributed.global_state.process_id, distributed.global_state.num_processes
+
+
 def agreed(action: Callable[[], T]) -> T:
     """What an action returns on this process, if it goes well on all; it may take long.
 

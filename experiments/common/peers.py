@@ -15,9 +15,10 @@ from typing import Any
 import jax
 from absl import flags
 
+from experiments.common import same_command
 from experiments.common.formulas import guarded_results
 from experiments.common.team import Team, quiet
-from irtjax import InputError
+from irtjax import InputError, processes
 from irtjax.kernels.sharding import mesh_of
 
 SILENT_SECONDS = 40  # after which a process that is not heard is given up
@@ -123,3 +124,8 @@ def _join(last_word: Callable[[str], None]) -> None:
         raise InputError(f"the processes cannot be joined ({reason}): give --coordinator") from error
     finally:
         timer.cancel()
+    # before JAX asks for devices, which waits for as many processes as it was told
+    unlike = same_command.difference(processes.store(), *processes.place())
+    if unlike is not None:
+        last_word(unlike)
+        os._exit(2)  # left to Python, the end would wait for the others

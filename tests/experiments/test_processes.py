@@ -219,8 +219,29 @@ def test_networks_are_those_of_one_process(alone, tmp_path, command, flags):
         pd.testing.assert_frame_equal(one, two, atol=1e-6)
 
 
-def test_processes_with_other_flags_are_refused(tmp_path):
-    flags = [[*CROWD, f"--output_dir={tmp_path / 'run'}", f"--seed={seed}"] for seed in (0, 1)]
-    for end in Group(tmp_path, "crowd", flags).wait():
-        assert "error: --seed of process " in only_line(end)
+@pytest.mark.parametrize("flag", ["--model={}:2pl,rasch", "--slope_prior={}:none,auto", "--num_processes={}:2,3"])
+def test_processes_with_other_flags_are_refused(folder, tmp_path, flag):
+    name, _, values = flag.partition("={}:")
+    flags = [f"--responses={folder / 'short.npz'}", f"--output_dir={tmp_path / 'run'}"]
+    for end in Group(tmp_path, "fit_irt", [[*flags, f"{name}={value}"] for value in values.split(",")]).wait():
+        assert f"error: {name}=" in only_line(end)
+        assert "with the same flags" in end.said
+        assert end.status == 2
+    assert not (tmp_path / "run").exists()
+    assert not list(tmp_path.glob(".partial-*"))
+
+
+def test_processes_with_other_files_are_refused(folder, tmp_path):
+    """Of one shape, with the same ids: no process could see it in its own part."""
+    responses = irtjax.read_responses(folder / "short.npz")
+    flipped = np.where(responses.values >= 0, 1 - responses.values, -1).astype(np.int8)
+    (tmp_path / "other").mkdir()
+    other = irtjax.ResponseMatrix(flipped, responses.subject_ids, responses.item_ids)
+    irtjax.write_responses(other, tmp_path / "other" / "short.npz")
+    flags = [
+        [f"--responses={at / 'short.npz'}", f"--output_dir={tmp_path / 'run'}"] for at in (folder, tmp_path / "other")
+    ]
+    for end in Group(tmp_path, "fit_irt", flags).wait():
+        assert "is not the file of process" in only_line(end)
+        assert "--responses=short.npz" in end.said
     assert not (tmp_path / "run").exists()
