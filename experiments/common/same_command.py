@@ -13,7 +13,7 @@ from typing import Any
 from absl import flags
 
 OWN = {"coordinator", "process_id", "peer_timeout", "output_dir", "tensorboard"}  # each may have others
-ENDS = 2**20  # bytes at either end of a file that are compared, beside its size
+ENDS, ENDS_IN_FOLDER = 2**20, 2**16  # bytes at either end of a file that are compared, beside its size
 MILLISECONDS = 60_000  # in which all have compared
 
 
@@ -77,14 +77,16 @@ def print_of(path: Path) -> str:
     that differs in the middle alone is taken for the same.
     """
     digest = hashlib.sha256()
-    paths: Sequence[Path] = [path] if path.is_file() else sorted(one for one in path.iterdir() if one.is_file())
+    alone = path.is_file()
+    paths: Sequence[Path] = [path] if alone else sorted(one for one in path.iterdir() if one.is_file())
+    ends = ENDS if alone else ENDS_IN_FOLDER  # there may be thousands
     for one in paths:
         size = one.stat().st_size
-        digest.update(f"{one.name if one != path else ''} {size}\n".encode())
+        digest.update(f"{'' if alone else one.name} {size}\n".encode())
         with one.open("rb") as file:
-            digest.update(file.read(ENDS))
-            file.seek(max(0, size - ENDS))
-            digest.update(file.read(ENDS))
+            digest.update(file.read(ends))
+            file.seek(max(0, size - ends))
+            digest.update(file.read(ends))
     return digest.hexdigest()
 
 
