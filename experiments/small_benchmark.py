@@ -187,11 +187,14 @@ def scores_of(path: str, responses: Answers) -> np.ndarray:
 
 
 def known_items(fresh: Answers, responses: Answers) -> Answers:
-    """The answers of new models to items of the bank.
+    """The answers of new models to items of the bank; items that none of them answered are left out.
 
     Raises:
         InputError: there are none, or an item is not in the bank.
     """
+    answered = fresh.counts(axis=0)[1] > 0
+    if answered.any() and not answered.all():
+        fresh = fresh.choose_items(answered)
     unknown = ~np.isin(fresh.item_ids, responses.item_ids)
     if unknown.any():
         raise InputError(

@@ -243,7 +243,14 @@ def of_subjects(scores: Any, responses: ResponseMatrix | ScaledResponses) -> Flo
                 f"scores: none of subject '{responses.subject_ids[absent][0]}' (1 of {absent.sum()} such): add it, or "
                 "leave the subject out of the responses"
             )
-        values = pd.to_numeric(series.loc[responses.subject_ids], errors="coerce").to_numpy(float)
+        series = series.loc[responses.subject_ids]
+        values = pd.to_numeric(series, errors="coerce").to_numpy(float)
+        words = np.isnan(values) & series.notna().to_numpy()
+        if words.any():
+            raise InputError(
+                f"scores: subject '{responses.subject_ids[words][0]}' has {series[words].iloc[0]!r}, no number: "
+                f"expected {unit.text}"
+            )
     else:
         values = np.asarray(scores, float)
         if values.shape != (responses.num_subjects,):

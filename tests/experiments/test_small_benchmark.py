@@ -25,7 +25,8 @@ def folder(tmp_path_factory):
     for name, some in (("a", slice(0, 18)), ("b", slice(12, ITEMS))):
         part = ResponseMatrix(values[:MODELS, some], models[:MODELS], items[some])
         irtjax.write_responses(part, folder / f"{name}.csv")
-    irtjax.write_responses(ResponseMatrix(values[MODELS:, 3:8], models[MODELS:], items[3:8]), folder / "new.csv")
+    fresh = np.where(np.arange(ITEMS) < 8, values[MODELS:], -1)[:, 3:]  # a wide file, most of whose columns are empty
+    irtjax.write_responses(ResponseMatrix(fresh.astype(np.int8), models[MODELS:], items[3:]), folder / "new.csv")
     scores = 100 * rng.binomial(10, p).sum(axis=1) / (10 * ITEMS)
     pd.DataFrame({"subject_id": models, "score": scores}).to_csv(folder / "scores.csv", index=False)
     pd.DataFrame({"item_id": items, "category": np.where(np.arange(ITEMS) < 20, "x", "y")}).to_csv(
@@ -108,6 +109,7 @@ def test_bad_input_ends_in_one_line(folder, tmp_path):
     answers = pd.read_csv(folder / "a.csv", index_col=0)
     answers.iloc[:1].assign(i0=1 - answers.i0.iloc[0]).to_csv(tmp_path / "other.csv")
     (tmp_path / "few.csv").write_text("subject_id,score\nm0,50\n")
+    (tmp_path / "shares.csv").write_text("subject_id,score\n" + "".join(f"{model},53%\n" for model in answers.index))
     (tmp_path / "category.csv").write_text("item_id,category\ni0,x\n")
     assert_bad_flags(
         MODULE,
@@ -116,6 +118,10 @@ def test_bad_input_ends_in_one_line(folder, tmp_path):
             ([own, "--num_items=50"], "--num_items=50: there are 18 items"),
             ([own, "--forms=best"], "--forms=best: 'best' is none of random"),
             ([own, "--scores={tmp}/few.csv"], "few.csv: scores: none of subject 'm1' (1 of 59 such)"),
+            (
+                [own, "--scores={tmp}/shares.csv"],
+                "shares.csv: scores: subject 'm0' has '53%', no number: expected points",
+            ),
             ([own, "--categories={tmp}/category.csv"], "category.csv: no category of item 'i1' (1 of 17 such)"),
             ([own, f"--new_responses={folder}/b.csv"], "b.csv: item 'i18' (1 of 12 such) is not in --responses"),
             ([f"{own},{tmp_path}/other.csv"], "other.csv: the answer of subject 'm0' to item 'i0'"),
