@@ -152,14 +152,14 @@ def of_form(crossed: Crossed, form: Form, predictor: str = "calibrated") -> Scor
 
 def of_forms(crossed: Crossed, form: Form, in_parts: Sequence[Form], predictors: Sequence[str]) -> dict[str, Scorer]:
     """Scorers for a form, whose residuals are of the forms that each fold would have had."""
-    found = {}
     bank, responses = crossed.bank, crossed.bank.responses
     for name in predictors:
         if name not in PREDICTORS:
             raise InputError(f"`predictors` {name!r:.100}, expected names of {', '.join(PREDICTORS)}")
-        residuals = np.empty(len(bank.scores))
-        for (part, held), own in zip(crossed.parts, in_parts, strict=True):
-            points, deviation = PREDICTORS[name](part, own)(asked(responses.choose_subjects(held), own.items))
-            residuals[held] = (bank.scores[held] - points) / deviation
-        found[name] = Scorer(bank, form, PREDICTORS[name](bank, form), residuals)
-    return found
+    residuals = {name: np.empty(len(bank.scores)) for name in predictors}
+    for (part, held), own in zip(crossed.parts, in_parts, strict=True):
+        answers = asked(responses.choose_subjects(held), own.items)
+        for name in predictors:  # one after the other, as they share posteriors
+            points, deviation = PREDICTORS[name](part, own)(answers)
+            residuals[name][held] = (bank.scores[held] - points) / deviation
+    return {name: Scorer(bank, form, PREDICTORS[name](bank, form), residuals[name]) for name in predictors}

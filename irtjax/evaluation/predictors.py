@@ -19,6 +19,7 @@ from irtjax.evaluation.bank import Bank, asked
 from irtjax.evaluation.forms import Form
 from irtjax.evaluation.score_posterior import ScorePosterior, score_posterior
 from irtjax.integration.prediction import predict
+from irtjax.integration.sparse_grid import BLAS
 from irtjax.responses.matrix import MISSING
 from irtjax.types import Float
 
@@ -44,7 +45,7 @@ def spline(bank: Bank, form: Form) -> Predictor:
 
 def ridge(bank: Bank, form: Form) -> Predictor:
     """Ridge regression of the score on the answers."""
-    model = RidgeCV(PENALTIES).fit(bank.answers[:, form.items], bank.scores)
+    model = _ridge(PENALTIES, bank.answers[:, form.items], bank.scores)
     return _evenly(lambda values: model.predict(filled(bank, form, values)))
 
 
@@ -137,8 +138,16 @@ def moments(bank: Bank, form: Form, values: Any) -> ScorePosterior:
     """Moments of the score on the bank, given the answers to a form."""
     if bank.scaled is not None:
         return bank.scaled.score_posterior(values, form.items)
+    answers = np.ascontiguousarray(values, np.int8)
+    return _moments(bank, tuple(form.items.tolist()), answers.tobytes())
+
+
+@functools.lru_cache(maxsize=2)  # of those to predict and of the calibration: several predictors take the same
+def _moments(bank: Bank, items: tuple[int, ...], answers: bytes) -> ScorePosterior:
+    """As `moments`, of answers as bytes, subject by subject."""
+    values = np.frombuffer(answers, np.int8).reshape(-1, len(items))
     whole = np.full((len(values), bank.num_items), MISSING, np.int8)
-    whole[:, form.items] = values
+    whole[:, list(items)] = values
     return score_posterior(bank.fit, whole)
 
 
@@ -170,6 +179,12 @@ def _line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([y.mean() - slope * x.mean(), slope])
 
 
+@BLAS.wrap(limits=1, user_api="blas")  # threads of so few columns wait for each other
+def _ridge(penalties: np.ndarray, x: np.ndarray, y: np.ndarray, intercept: bool = True) -> RidgeCV:
+    """A ridge regression, by one decomposition for all penalties."""
+    return RidgeCV(penalties, fit_intercept=intercept, gcv_mode="svd").fit(x, y)
+
+
 def _smooth(x: np.ndarray, y: np.ndarray, intercept: bool = True) -> Callable[[np.ndarray], np.ndarray]:
     """Penalised cubic splines of the columns of x, which add up; constant beyond the values that were seen.
 
@@ -180,5 +195,5 @@ def _smooth(x: np.ndarray, y: np.ndarray, intercept: bool = True) -> Callable[[n
     if not varied.any():
         return lambda new: np.full(len(new), y.mean() if intercept else 0.0)
     basis = SplineTransformer(KNOTS, degree=3, knots="quantile", extrapolation="constant").fit(columns[:, varied])
-    model = RidgeCV(SPLINE_PENALTIES, fit_intercept=intercept).fit(basis.transform(columns[:, varied]), y)
+    model = _ridge(SPLINE_PENALTIES, basis.transform(columns[:, varied]), y, intercept)
     return lambda new: model.predict(basis.transform(new.reshape(len(new), -1)[:, varied]))

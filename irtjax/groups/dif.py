@@ -14,7 +14,7 @@ from irtjax.estimation.diagnostics import FitWarning, one_warning_of_each_kind
 from irtjax.estimation.grouping import FEWEST, Membership, membership
 from irtjax.fits.reading import read
 from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, Tests, by_model, by_separate_fits
-from irtjax.groups.mantel_haenszel import mantel_haenszel
+from irtjax.groups.mantel_haenszel import chi_squares, mantel_haenszel
 from irtjax.groups.matching import Graded, answered_some, purified
 from irtjax.groups.score_regression import score_regression
 from irtjax.responses.values import in_memory, on_scales
@@ -260,7 +260,7 @@ def _by_strata(data: Graded, choose: Choose, level: float, continuity: bool) -> 
     df = data.num_groups - 1
 
     def flagged(anchors: Bool[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
-        return chi2.sf(mantel_haenszel(data, anchors, continuity=continuity).statistic, df) < level
+        return chi2.sf(chi_squares(data, anchors, continuity=continuity), df) < level
 
     anchors, rounds = choose(flagged)
     found = mantel_haenszel(data, anchors, continuity=continuity)

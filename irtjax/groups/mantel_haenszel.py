@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2, norm
 
-from irtjax.groups.matching import Graded, matched_on
+from irtjax.groups.matching import Graded, matched_on, numbered
 from irtjax.types import Bool, Float, Int, Shaped
 
 TO_DELTA = -2.35  # from log odds ratios to ETS's scale of difficulty, on which 1 is 4/15 of a standard deviation
@@ -77,23 +78,33 @@ def mantel_haenszel(data: Graded, anchors: Bool[np.ndarray, " I"], *, continuity
         anchors: (I,) whose responses make the score.
         continuity: whether 1/2 is taken off, for right/wrong items and two groups.
     """
-    return _statistics(_strata(*matched_on(data, anchors)), continuity)
+    strata = _strata(*matched_on(data, anchors))
+    statistic, binary = _chi_squares(strata, continuity)
+    log_odds, error = _odds(strata, strata.number.sum(axis=0), binary)
+    return MantelHaenszel(statistic, log_odds, error, _difference(strata))
+
+
+def chi_squares(data: Graded, anchors: Bool[np.ndarray, " I"], *, continuity: bool = True) -> Float[np.ndarray, " I"]:
+    """The statistics of `mantel_haenszel` alone."""
+    return _chi_squares(_strata(*matched_on(data, anchors)), continuity)[0]
 
 
 def _strata(data: Graded, score: Float[np.ndarray, " N"]) -> Strata:
     """Sums over the responses of each group to each item with each score."""
-    different, rank = np.unique(score, return_inverse=True)
-    used, place = np.unique(data.items.astype(np.int64) * len(different) + rank, return_inverse=True)
+    rank, different = pd.factorize(score, sort=True)
+    used, place = numbered(data.items.astype(np.int64) * len(different) + rank, data.num_items * len(different))
     cell = data.member[data.subjects] * len(used) + place
 
     def sums(of_responses: Any) -> Float[np.ndarray, "G K"]:
         return np.bincount(cell, of_responses, data.num_groups * len(used)).reshape(data.num_groups, -1)
 
-    return Strata(used // len(different), data.num_items, sums(np.ones(len(cell))), sums(data.y), sums(data.y**2))
+    number, total = sums(None), sums(data.y)
+    square = total if ((data.y == 0) | (data.y == 1)).all() else sums(data.y**2)
+    return Strata(used // len(different), data.num_items, number.astype(float), total, square)
 
 
-def _statistics(strata: Strata, continuity: bool) -> MantelHaenszel:
-    """Of items with these strata."""
+def _chi_squares(strata: Strata, continuity: bool) -> tuple[Float[np.ndarray, " I"], Bool[np.ndarray, " I"]]:
+    """Of items with these strata, and which are right/wrong ones of two groups."""
     n = strata.number.sum(axis=0)
     used = n > 1
     mean = strata.total.sum(axis=0) / n
@@ -115,8 +126,7 @@ def _statistics(strata: Strata, continuity: bool) -> MantelHaenszel:
     sound = np.linalg.det(covariance) > 0
     safe = np.where(sound[:, None, None], covariance, np.eye(len(others)))
     statistic = np.where(sound, (size * np.linalg.solve(safe, size[:, :, None])[:, :, 0]).sum(axis=1), np.nan)
-    log_odds, error = _odds(strata, n, binary)
-    return MantelHaenszel(statistic, log_odds, error, _difference(strata))
+    return statistic, binary
 
 
 def _odds(

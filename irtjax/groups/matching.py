@@ -8,6 +8,7 @@ import numpy as np
 from irtjax.types import Bool, Float, Int
 
 MOST_ROUNDS = 20  # of purification
+MOST_CELLS = 4  # keys for each entry, up to which counting them is faster than sorting
 FEW = 0.01  # of the items: so few that come or go change no score to speak of
 
 
@@ -77,6 +78,15 @@ def matched_on(data: Graded, anchors: Bool[np.ndarray, " I"]) -> tuple[Graded, F
     if not known.all():
         data, score = data.those(known), score[known]
     return data, score + np.where(anchors[data.items], 0.0, data.y)
+
+
+def numbered(keys: Int[np.ndarray, " N"], size: int) -> tuple[Int[np.ndarray, " K"], Int[np.ndarray, " N"]]:
+    """The keys from 0 to `size` - 1 that are there, in order, and which of them each entry is."""
+    if size > MOST_CELLS * len(keys):
+        return np.unique(keys, return_inverse=True)
+    there = np.zeros(size, bool)
+    there[keys] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]
 
 
 def purified(

@@ -11,9 +11,10 @@ without DIF, with DIF that is uniform over scores, and with DIF that is not.
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from irtjax.groups.cumulative_logits import Ordered, fit_ordered
-from irtjax.groups.matching import Graded, matched_on
+from irtjax.groups.matching import Graded, matched_on, numbered
 from irtjax.responses.compressed_rows import grouped, rows_of
 from irtjax.types import Bool, Float, Int
 
@@ -69,19 +70,20 @@ def _tested(data: Graded) -> Bool[np.ndarray, " I"]:
     """Items with responses of two groups or more, not all of them alike: of others nothing is compared."""
 
     def kinds(of: Any) -> Int[np.ndarray, " I"]:
-        _, code = np.unique(of, return_inverse=True)
-        cells = np.unique(data.items.astype(np.int64) * (len(of) + 1) + code)
-        return np.bincount(cells // (len(of) + 1), minlength=data.num_items)
+        code, different = pd.factorize(of)
+        number = max(len(different), 1)
+        cells, _ = numbered(data.items.astype(np.int64) * number + code, data.num_items * number)
+        return np.bincount(cells // number, minlength=data.num_items)
 
     return (kinds(data.y) > 1) & (kinds(data.member[data.subjects]) > 1)
 
 
 def _codes(data: Graded) -> tuple[Int[np.ndarray, " N"], Float[np.ndarray, " I"]]:
     """Numbers 0 … K of the grades that were given to each item, and log-likelihoods of their frequencies alone."""
-    grades, rank = np.unique(data.y, return_inverse=True)
+    rank, grades = pd.factorize(data.y, sort=True)
     cells = data.items.astype(np.int64) * len(grades) + rank
-    used, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    items = used // len(grades)
+    used, place = numbered(cells, data.num_items * len(grades))
+    items, counts = used // max(len(grades), 1), np.bincount(place, minlength=len(used))
     number = np.bincount(data.items, minlength=data.num_items)
     null = np.bincount(items, counts * np.log(counts / number[items]), data.num_items)
     return place - np.searchsorted(items, np.arange(data.num_items))[data.items], null
@@ -111,10 +113,11 @@ def _fits(
         for items in np.split(chosen, np.flatnonzero(np.diff(parts)) + 1):
             own, at = rows_of(starts, (cells[items][:, None] + np.arange(highest + 1)).ravel())
             rows = order[at]
-            groups = (data.member[data.subjects[rows]][:, None] == np.arange(1, data.num_groups)).astype(float)
-            x = np.concatenate([z[rows, None], groups, groups * z[rows, None]], axis=1)
-            for model in range(BOTH + 1):
+            groups = (data.member[data.subjects[rows]] == np.arange(1, data.num_groups)[:, None]).astype(float)
+            x = np.concatenate([z[None, rows], groups, groups * z[rows]])
+            beta = None
+            for model in range(BOTH + 1):  # each begins where the one before it has its maximum
                 size = 1 + model * others
-                heights[items, model], beta = fit_ordered(Ordered(own, x[:, :size], highest))
+                heights[items, model], beta = fit_ordered(Ordered(own, x[:size], highest), beta)
                 coefficients[items, model, :size] = beta[:, highest:]
     return heights, coefficients

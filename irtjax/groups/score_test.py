@@ -8,8 +8,6 @@ too. No item is fitted anew.
 """
 
 import dataclasses
-import functools
-import itertools
 from typing import NamedTuple
 
 import jax
@@ -35,6 +33,8 @@ LARGEST_RATIO = 300.0  # nats, of probabilities: where it is more no posterior i
 LEAST = 1e-300
 NOWHERE = 1e-30  # weight of a node that no response of one item could bring back
 TOGETHER = 64  # subjects at a time, most of them near each other
+OF_ITEMS = 2**21  # numbers of the tables of some items: 16 MB
+SPARSER = 8  # times as many cells as answers, up to which a product with all cells takes no longer
 RELATIVE = 1e-9  # of a variance: below it a group says nothing of a parameter
 
 
@@ -168,35 +168,40 @@ def _sums(
     answers = sparse_answers(starts, places, test.codes[at], number, test.model)
     table = answers.table(eta, log_normalizer)
     table[~anchors[answers.cells.item]] = 0.0
+    full = len(places) * SPARSER >= len(members) * len(table)
     size = TOGETHER if test.single.density >= DENSE else max(TOGETHER, ENTRIES // (len(z) + OF_ANSWER))
     for rows in (slice(first, first + size) for first in range(0, len(members), size)):
-        weights = _normalised(answers.rows(rows).matrix() @ table - 0.5 * z**2)
+        matrix = answers.rows(rows).matrix()
+        weights = _normalised((matrix.toarray() if full else matrix) @ table - 0.5 * z**2)
         own, near = weights @ of_population, _reached(weights)
         population, spread, mass = population + own.sum(axis=0), spread + own.T @ own, mass + weights.sum(axis=0)
         mine = slice(starts[rows.start], starts[rows.start + len(weights)])
         order = grouped(places[mine], number)[1]  # so that those of some items are side by side
         subjects = np.repeat(np.arange(len(weights)), np.diff(starts[rows.start : rows.start + len(weights) + 1]))
         parts.append(_Part(near, weights[:, near], subjects[order], places[mine][order], categories[mine][order]))
-    size = max(1, ENTRIES // (len(z) * curves.p.shape[2] * (kinds + 3)))
+    reach = slice(min(part.near.start for part in parts), max(part.near.stop for part in parts))
+    size = max(1, OF_ITEMS // (len(z) * curves.p.shape[2] * (kinds + 3)))
     for items in (slice(first, min(first + size, number)) for first in range(0, number, size)):
         for y in range(curves.p.shape[2]):
-            at_nodes = _expected(curves, anchors, items, y, of_population)
+            at_nodes = _expected(curves, anchors, items, y, of_population, reach)
             for part in parts:
                 some = slice(*np.searchsorted(part.items, [items.start, items.stop]))
                 chosen = part.categories[some] == y
                 if not chosen.any():
                     continue
                 own_items = part.items[some][chosen] - items.start
+                heads = np.flatnonzero(np.diff(own_items, prepend=-1))
+                there = items.start + own_items[heads]
+                near = slice(part.near.start - reach.start, part.near.stop - reach.start)
                 of = AnswerMeans(part.weights, part.subjects[some][chosen], own_items)
-                found = [np.stack(of.of(list(one[part.near].transpose(1, 0, 2)))) for one in at_nodes]
+                found = [np.stack(of.of(list(one[near].transpose(1, 0, 2)))) for one in at_nodes]
                 total = np.maximum(sum(one[0] for one in found), LEAST)
-                by_item = functools.partial(np.bincount, own_items, minlength=items.stop - items.start)
-                for k in range(kinds):
-                    score[items, k] += by_item(found[y][1 + k] / np.maximum(found[y][0], LEAST))
+                of_y = found[y][1 : 1 + kinds] / np.maximum(found[y][0], LEAST)
+                score[there] += np.add.reduceat(of_y, heads, axis=1).T
                 for one in found:  # means of the sums have the chance in them: m s = E[P ∂log P]
-                    weight = 1 / (total * np.maximum(one[0], LEAST))
-                    for k, other in itertools.product(range(kinds), range(kinds + 2)):
-                        products[items, k, other] += by_item(weight * one[1 + k] * one[1 + other])
+                    weighted = one[1 : 1 + kinds] / (total * np.maximum(one[0], LEAST))
+                    for k in range(kinds):
+                        products[there, k] += np.add.reduceat(weighted[k] * one[1:], heads, axis=1).T
     return _Sums(score, products[:, :, :kinds], products[:, :, kinds:], population, spread, mass)
 
 
@@ -216,18 +221,19 @@ def _expected(
     items: slice,
     y: int,
     of_population: Float[np.ndarray, "Q 2"],
-) -> list[Float[np.ndarray, "Q parts I"]]:
+    reach: slice,
+) -> list[Float[np.ndarray, "R parts I"]]:
     """What means of the posterior are of, for each category c: P_c, P_c ∂log P_c, and P_c times ∂ of the population.
 
-    Of anchors with P_c / P_y in place of P_c.
+    Of anchors with P_c / P_y in place of P_c. At the nodes within reach.
     """
-    p, log_p, found = curves.p[:, items], curves.log_p[:, items], []
+    p, log_p, found = curves.p[reach, items], curves.log_p[reach, items], []
     for c in range(p.shape[2]):
         with np.errstate(invalid="ignore"):  # of categories that an item has not
             ratio = np.exp(np.minimum(log_p[:, :, c] - log_p[:, :, y], LARGEST_RATIO))
         ratio = np.where(anchors[items], np.where(np.isfinite(log_p[:, :, y]), ratio, 0.0), p[:, :, c])[:, None]
-        by_item = ratio * curves.scores[:, items, c].transpose(0, 2, 1)
-        found.append(np.concatenate([ratio, by_item, ratio * of_population[:, :, None]], axis=1))
+        by_item = ratio * curves.scores[reach, items, c].transpose(0, 2, 1)
+        found.append(np.concatenate([ratio, by_item, ratio * of_population[reach, :, None]], axis=1))
     return found
 
 
