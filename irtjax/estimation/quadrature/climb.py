@@ -38,7 +38,6 @@ ROUNDING = 1e-13  # relative error of an objective
 ARMIJO = 1e-4
 SHORTER = 0.3  # of a step that leads down
 SHORTENINGS = 12  # of a step, before it is given up
-MISLED = 3  # shortenings that did not help, after which what is remembered no longer holds
 PAIRS = 20  # of a step and the fall of the gradient along it, that are remembered
 LEAST_CURVATURE = 1e-10  # cosine of the two, below which they say nothing
 ONE_THREAD = 8192  # numbers of a product of vectors: for more BLAS takes threads, which wait for each other
@@ -283,9 +282,7 @@ def climb(
 ) -> tuple[Point, Memory, float]:
     """One quasi-Newton step, shortened until the objective rises; none where that does not help.
 
-    Where the first shortenings do not help, the memory misleads, as after another objective's steps, and would do so
-    until its last pair is replaced: the step is made without it. Slopes at their bound are held while the objective
-    would rise beyond it.
+    Slopes at their bound are held while the objective would rise beyond it.
 
     Args:
         point: where it begins.
@@ -310,18 +307,10 @@ def climb(
     if not float(point.gradient @ step) > 0 or not np.isfinite(step).all():
         memory = Memory()
         step, change = _proposed(point, memory, specification, held | beyond)
-
-    def within_bounds(step: Float[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
-        room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
-        room = np.where(step < 0, np.minimum(room, np.maximum(to_narrow, 0.0)), room)
-        return _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
-
-    step = within_bounds(step)
-    for shortenings in range(SHORTENINGS):
-        if shortenings == MISLED and memory.steps:
-            memory = Memory()
-            step, change = _proposed(point, memory, specification, held | beyond)
-            step = within_bounds(step)
+    room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
+    room = np.where(step < 0, np.minimum(room, np.maximum(to_narrow, 0.0)), room)
+    step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
+    for _ in range(SHORTENINGS):
         moved = evaluate_at(*_move(point, step, places))
         rise = moved.objective - point.objective
         if rise >= ARMIJO * float(point.gradient @ step) - ROUNDING * abs(point.objective):
