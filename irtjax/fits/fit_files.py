@@ -1,6 +1,7 @@
 """Fits as files: tables for people and other programs, and an archive that the same fit is restored from."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -32,7 +33,8 @@ ARCHIVE = "fit.npz"
 GROUPS, COVARIATES, JUDGES = "groups.csv", "covariates.csv", "judges.csv"
 FILES = ("items.csv", "subjects.csv", GROUPS, COVARIATES, JUDGES, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
-FORMAT = 2  # of the archive
+FORMAT = 3  # of the archive
+RECORD, CHECKSUM = "record", "checksum"  # its arrays that are bytes: JSON, and what that comes to
 ENTRIES = (
     "model",
     "estimator",
@@ -89,7 +91,7 @@ def read(directory: str | os.PathLike) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path}: no such file: expected the folder that a fit was saved to")
     try:
-        return _from_arrays(read_arrays(path))
+        return _from_arrays(read_arrays(path, uncompressed=True))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
@@ -146,13 +148,14 @@ def _to_arrays(fields: Mapping[str, Any]) -> Arrays:
         "item_columns": list(fields["item_columns"]),
         **response_arrays.to_record(responses),
     }
-    return arrays | {"record": np.frombuffer(json.dumps(record).encode(), np.uint8)}
+    record["checksums"] = {name: _checksum(array) for name, array in arrays.items()}
+    content = json.dumps(record).encode()
+    checksum = hashlib.sha256(content).digest()
+    return arrays | {RECORD: np.frombuffer(content, np.uint8), CHECKSUM: np.frombuffer(checksum, np.uint8)}
 
 
 def _from_arrays(arrays: Arrays) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(arrays["record"].tobytes())
-    if record["format"] != FORMAT:
-        raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
+    record = _checked(arrays)
     return {
         "responses": response_arrays.from_arrays(arrays, record),
         "parameters": _restored("parameters", PredictorParameters if "scales" in record else ItemParameters, arrays),
@@ -168,6 +171,33 @@ def _from_arrays(arrays: Arrays) -> dict[str, Any]:
         },
         **_several(arrays),
     }
+
+
+def _checked(arrays: Arrays) -> dict[str, Any]:
+    """The record of the arrays, which are all that it lists, as they were written.
+
+    Raises:
+        InputError: they are not; other exceptions where there is no record.
+    """
+    content = arrays[RECORD].tobytes()
+    record: dict[str, Any] = json.loads(content)
+    if record["format"] != FORMAT:
+        raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
+    wanted, found = record["checksums"], set(arrays) - {RECORD, CHECKSUM}
+    changed = [RECORD] if arrays[CHECKSUM].tobytes() != hashlib.sha256(content).digest() else []
+    changed += sorted(found ^ set(wanted))
+    changed += [name for name in sorted(found & set(wanted)) if _checksum(arrays[name]) != wanted[name]]
+    if changed:
+        raise InputError(f"{changed[0]} is not as the fit was saved: it was edited or damaged; fit again")
+    return record
+
+
+def _checksum(array: np.ndarray) -> str:
+    """Of type, shape and values."""
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    if array.size:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _several(arrays: Arrays) -> dict[str, SeveralPopulations]:

@@ -1,6 +1,7 @@
 """Archives of arrays (NPZ), read without trust: whatever is wrong with one is one error, and nothing is unpickled."""
 
 import contextlib
+import os
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator
@@ -18,15 +19,20 @@ ENDING = ".npy"
 BYTES_AT_ONCE = 2**26
 
 
-def read_arrays(path: str | Path, names: Collection[str] = ()) -> Arrays:
+def read_arrays(path: str | Path, names: Collection[str] = (), *, uncompressed: bool = False) -> Arrays:
     """The arrays of an NPZ file; those called `names`, or all.
+
+    Args:
+        path: of the file.
+        names: of arrays.
+        uncompressed: whether it is refused where its arrays would take more memory than it has bytes.
 
     Raises:
         InputError: it cannot be read, is damaged, or lacks an array; the message does not name the file.
     """
     try:
         with Path(path).open("rb") as file:
-            return _arrays(file, names)
+            return _arrays(file, names, os.fstat(file.fileno()).st_size if uncompressed else None)
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})") from error
 
@@ -44,11 +50,13 @@ def names_of_arrays(path: str | Path) -> list[str]:
         raise InputError(f"not an NPZ file of plain arrays ({one_line(error)})") from error
 
 
-def _arrays(file: BinaryIO, names: Collection[str]) -> Arrays:
+def _arrays(file: BinaryIO, names: Collection[str], most_bytes: int | None) -> Arrays:
     try:
         with warnings.catch_warnings(), zipfile.ZipFile(file) as archive:
             warnings.simplefilter("ignore")  # of headers that old versions of NumPy wrote
             members = archive.namelist()
+            if most_bytes is not None and sum(member.file_size for member in archive.infolist()) > most_bytes:
+                raise ValueError("arrays that are larger than the file")
             missing = [name for name in names if name + ENDING not in members]
             wanted = [] if missing else names or [member.removesuffix(ENDING) for member in members]
             arrays = {name: _array(archive, name + ENDING) for name in wanted}
