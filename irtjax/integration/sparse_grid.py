@@ -7,7 +7,7 @@ Which ones is found from coarse grids to fine.
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -27,7 +27,7 @@ LEAST_COARSE = 1e-100  # the same on nodes that are coarser than those asked for
 NOTABLE = 1e-8  # share with which a tile's neighbours belong to it too
 MOST_BOUNDARY_MASS = 1e-6  # of a posterior in tiles at the rim, on average, beyond which tiles are chosen anew
 CURVES = 2**21  # probabilities that are computed at once
-FEW = 2**22  # responses, of which the numbers that are multiplied are held: 64 MB, or as much per category
+FEW = 2**22  # statistics of responses, of which the numbers that are multiplied are held: 64 MB at most
 
 BLAS = ThreadpoolController()
 
@@ -277,8 +277,10 @@ def _log_likelihoods(
     """
     result = np.empty(len(subject))
     # made for each tile anew, the numbers that are multiplied would take most of the time
-    few = answers.num_subjects * answers.num_items <= FEW
-    given = answers.numbers() if isinstance(answers, Answers) and few else answers
+    given: Any = answers
+    if isinstance(answers, Answers):
+        columns = answers.model.statistics(answers.values[:1]).shape[1]
+        given = answers.numbers() if answers.num_subjects * columns <= FEW else answers
     used, begin, counts = np.unique(tile, return_index=True, return_counts=True)
     step = max(1, CURVES // (grid.side**grid.dims * answers.num_items))
     for first in range(0, len(used), step):
