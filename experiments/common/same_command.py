@@ -49,10 +49,10 @@ def said() -> dict[str, list[str]]:
             if flag.name in OWN:
                 continue
             values = flag.value if isinstance(flag.value, list) else [flag.value]
-            # the same file may be in another folder on each machine
             paths = [Path(value) for value in values if isinstance(value, str) and os.path.exists(value)]
-            names = {str(path): path.name for path in paths}
-            found[flag.name] = [",".join(names.get(str(value), str(value)) for value in values), *map(print_of, paths)]
+            # the same file may be in another folder on each machine
+            shown = ",".join(os.path.basename(str(value).rstrip(os.sep)) for value in values)
+            found[flag.name] = [shown, *map(print_of, paths)]
     return found
 
 
@@ -65,6 +65,9 @@ def between(mine: dict[str, list[str]], theirs: dict[str, list[str]], process: i
                 f"--{name}={one[0]} of process {process}, --{name}={another[0]} of process {other}: "
                 "start all processes with the same flags"
             )
+        if len(one) != len(another):
+            there, absent = (process, other) if len(one) > len(another) else (other, process)
+            return f"--{name}={one[0]}: a file that process {there} has is missing on process {absent}: copy it to all"
         if one != another:
             return f"--{name}={one[0]} of process {process} is not the file of process {other}: copy one to all"
     return None

@@ -14,6 +14,10 @@ def test_the_first_difference_is_named():
     assert between(mine, mine | {"responses": ["r.npz", "other"]}, 1, 0) == (
         "--responses=r.npz of process 1 is not the file of process 0: copy one to all"
     )
+    for one, other, process in ((mine, mine | {"responses": ["r.npz"]}, 0), (mine | {"responses": ["r.npz"]}, mine, 1)):
+        assert between(one, other, process, 1 - process) == (
+            "--responses=r.npz: a file that process 0 has is missing on process 1: copy it to all"
+        )
     assert "--responses=left out of process 1" in between(mine, {"model": ["2pl"]}, 0, 1)
 
 
