@@ -3,10 +3,10 @@
 Where programs differ, processes wait for each other without end; where responses do, the result is of neither file.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ def difference(store: Any, process: int, number: int) -> str | None:
     return found
 
 
-def said() -> dict[str, list[str]]:
-    """What the flags of this command come to: each as a text, and as what its files hold if it names any."""
+def said() -> dict[str, dict[str, Any]]:
+    """What the flags of this command come to: each as a text, `shown`, and the prints of the files that it names."""
     found = {}
     for module, of_module in flags.FLAGS.flags_by_module_dict().items():
         if module.startswith("absl."):
@@ -52,45 +52,56 @@ def said() -> dict[str, list[str]]:
             paths = [Path(value) for value in values if isinstance(value, str) and os.path.exists(value)]
             # the same file may be in another folder on each machine
             shown = ",".join(os.path.basename(str(value).rstrip(os.sep)) for value in values)
-            found[flag.name] = [shown, *map(print_of, paths)]
+            files: dict[str, str] = {}
+            for path in paths:
+                with contextlib.suppress(OSError):  # the reader will say so
+                    files |= prints_of(path)
+            found[flag.name] = {"shown": shown, "files": files}
     return found
 
 
-def between(mine: dict[str, list[str]], theirs: dict[str, list[str]], process: int, other: int) -> str | None:
-    """What the first difference of two processes is, in words."""
+def between(mine: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]], process: int, other: int) -> str | None:
+    """What the first difference of two processes is, in words.
+
+    Of a folder a process may have some of the files alone, as of shards; what both have is the same.
+    """
+    none: dict[str, Any] = {"shown": "left out", "files": {}}
     for name in sorted(mine.keys() | theirs.keys()):
-        one, another = mine.get(name, ["left out"]), theirs.get(name, ["left out"])
-        if one[0] != another[0]:
+        one, another = mine.get(name, none), theirs.get(name, none)
+        if one["shown"] != another["shown"]:
             return (
-                f"--{name}={one[0]} of process {process}, --{name}={another[0]} of process {other}: "
+                f"--{name}={one['shown']} of process {process}, --{name}={another['shown']} of process {other}: "
                 "start all processes with the same flags"
             )
-        if len(one) != len(another):
-            there, absent = (process, other) if len(one) > len(another) else (other, process)
-            return f"--{name}={one[0]}: a file that process {there} has is missing on process {absent}: copy it to all"
-        if one != another:
-            return f"--{name}={one[0]} of process {process} is not the file of process {other}: copy one to all"
+        for file in sorted(one["files"].keys() | another["files"].keys()):
+            here, there = one["files"].get(file), another["files"].get(file)
+            if here and there and here != there:
+                return f"--{name}: {file} of process {process} is not the file of process {other}: copy one to all"
+            if "/" not in file and not (here and there):
+                has, lacks = (process, other) if here else (other, process)
+                return f"--{name}: {file}, which process {has} has, is missing on process {lacks}: copy it to all"
     return None
 
 
-def print_of(path: Path) -> str:
-    """Of the size and both ends of a file; of a folder, of all its files.
+def prints_of(path: Path) -> dict[str, str]:
+    """Of a file, or of each in a folder, by name: what its size and both ends come to.
 
     The end of an archive has the checksums of its parts, that of Parquet their statistics. A CSV of more than two MiB
     that differs in the middle alone is taken for the same.
     """
-    digest = hashlib.sha256()
-    alone = path.is_file()
-    paths: Sequence[Path] = [path] if alone else sorted(one for one in path.iterdir() if one.is_file())
-    ends = ENDS if alone else ENDS_IN_FOLDER  # there may be thousands
-    for one in paths:
-        size = one.stat().st_size
-        digest.update(f"{'' if alone else one.name} {size}\n".encode())
-        with one.open("rb") as file:
-            digest.update(file.read(ends))
-            file.seek(max(0, size - ends))
-            digest.update(file.read(ends))
-    return digest.hexdigest()
+    if path.is_file():
+        return {path.name: _print(path, ENDS)}
+    files = sorted(one for one in path.iterdir() if one.is_file())
+    return {f"{path.name}/{one.name}": _print(one, ENDS_IN_FOLDER) for one in files}  # there may be thousands
+
+
+def _print(path: Path, ends: int) -> str:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        digest = hashlib.sha256(f"{size}\n".encode() + file.read(ends))
+        file.seek(max(0, size - ends))
+        digest.update(file.read(ends))
+    return digest.hexdigest()[:16]
 
 
 def _key(process: int) -> str:

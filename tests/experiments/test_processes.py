@@ -138,7 +138,7 @@ def test_what_fails_on_one_process_ends_all(folder, tmp_path):
     for flags, lines in (
         ([[f"--responses={damaged}"]] * 2, ["responses_00005.npy: is missing"] * 2),
         ([["--responses=none.npz"]] * 2, ["--responses=none.npz: cannot be read"] * 2),
-        ([[short], ["--responses=absent/short.npz"]], ["that process 0 has is missing on process 1: copy it"] * 2),
+        ([[short], ["--responses=absent/short.npz"]], ["short.npz, which process 0 has, is missing on process 1"] * 2),
         ([[long, "--output_dir=/dev/null"], [long]], ["/dev/null: is a file", "process 0 of 2 failed: /dev/null"]),
     ):
         ends = Group(tmp_path, "fit_irt", [[f"--output_dir={tmp_path / 'fit'}", *own] for own in flags]).wait()
@@ -243,5 +243,5 @@ def test_processes_with_other_files_are_refused(folder, tmp_path):
     ]
     for end in Group(tmp_path, "fit_irt", flags).wait():
         assert "is not the file of process" in only_line(end)
-        assert "--responses=short.npz" in end.said
+        assert "--responses: short.npz of process" in end.said
     assert not (tmp_path / "run").exists()

@@ -2,23 +2,36 @@
 
 import pytest
 
-from experiments.common.same_command import ENDS, between, print_of
+from experiments.common.same_command import ENDS, between, prints_of
+
+
+def said(shown, **files):
+    return {"shown": shown, "files": {name.replace("__", "/").replace("_", "."): one for name, one in files.items()}}
 
 
 def test_the_first_difference_is_named():
-    mine = {"model": ["2pl"], "responses": ["r.npz", "hash"]}
+    mine = {"model": said("2pl"), "responses": said("r.npz", r_npz="a")}
     assert between(mine, dict(mine), 0, 1) is None
-    assert between(mine, mine | {"model": ["rasch"]}, 0, 1) == (
+    assert between(mine, mine | {"model": said("rasch")}, 0, 1) == (
         "--model=2pl of process 0, --model=rasch of process 1: start all processes with the same flags"
     )
-    assert between(mine, mine | {"responses": ["r.npz", "other"]}, 1, 0) == (
-        "--responses=r.npz of process 1 is not the file of process 0: copy one to all"
+    assert between(mine, mine | {"responses": said("r.npz", r_npz="b")}, 1, 0) == (
+        "--responses: r.npz of process 1 is not the file of process 0: copy one to all"
     )
-    for one, other, process in ((mine, mine | {"responses": ["r.npz"]}, 0), (mine | {"responses": ["r.npz"]}, mine, 1)):
+    absent = mine | {"responses": said("r.npz")}
+    for one, other, process in ((mine, absent, 0), (absent, mine, 1)):
         assert between(one, other, process, 1 - process) == (
-            "--responses=r.npz: a file that process 0 has is missing on process 1: copy it to all"
+            "--responses: r.npz, which process 0 has, is missing on process 1: copy it to all"
         )
-    assert "--responses=left out of process 1" in between(mine, {"model": ["2pl"]}, 0, 1)
+    assert "--responses=left out of process 1" in between(mine, {"model": said("2pl")}, 0, 1)
+
+
+def test_of_a_folder_processes_may_have_other_parts_but_no_other_files():
+    mine = {"responses": said("r", r__index="a", r__first="b")}
+    assert between(mine, {"responses": said("r", r__index="a", r__second="c")}, 0, 1) is None
+    assert between(mine, {"responses": said("r", r__index="z", r__second="c")}, 0, 1) == (
+        "--responses: r/index of process 0 is not the file of process 1: copy one to all"
+    )
 
 
 @pytest.mark.parametrize("at", [0, ENDS - 1, 2 * ENDS + 4])
@@ -29,10 +42,9 @@ def test_a_byte_at_either_end_of_a_file_makes_another(tmp_path, at):
         content = bytearray(2 * ENDS + 5)
         content[at] = folder == other
         (folder / "file").write_bytes(content)
-    assert print_of(one / "file") != print_of(other / "file")
-    assert (print_of(one) != print_of(other)) == (at != ENDS - 1)  # in a folder less of each file is read
+    assert prints_of(one / "file") != prints_of(other / "file")
+    (found,), (another,) = (prints_of(folder).values() for folder in (one, other))
+    assert (found != another) == (at != ENDS - 1)  # in a folder less of each file is read
+    assert list(prints_of(one)) == ["one/file"]
     (other / "file").write_bytes((one / "file").read_bytes())
-    assert print_of(one / "file") == print_of(other / "file")
-    assert print_of(one) == print_of(other)
-    (other / "file").rename(other / "another")
-    assert print_of(one) != print_of(other)
+    assert prints_of(one / "file") == prints_of(other / "file")
