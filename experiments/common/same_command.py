@@ -63,7 +63,7 @@ def said() -> dict[str, dict[str, Any]]:
 def between(mine: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]], process: int, other: int) -> str | None:
     """What the first difference of two processes is, in words.
 
-    Of a folder a process may have some of the files alone, as of shards; what both have is the same.
+    A process needs only some files of a folder, such as the shards of its part. Files that both have must be the same.
     """
     none: dict[str, Any] = {"shown": "left out", "files": {}}
     for name in sorted(mine.keys() | theirs.keys()):
