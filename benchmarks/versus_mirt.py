@@ -22,6 +22,7 @@ from absl import flags
 import irtjax
 from experiments.common import app
 from irtjax.estimation.families import fit_families
+from irtjax.estimation.mml import fit_mml
 from irtjax.fits.result import Fit
 from irtjax.responses.from_arrays import of_grades
 
@@ -63,7 +64,7 @@ def fit_of(name: str) -> Callable[[bool], Fit]:
     kept = pd.read_csv(folder / "oracle" / f"items_{name}_2PL.csv")["item"]
     at = pd.Index(responses.item_ids).get_indexer(kept)
     chosen = irtjax.ResponseMatrix(responses.values[:, at], responses.subject_ids, responses.item_ids[at])
-    return lambda errors: irtjax.estimation.mml.fit_mml(chosen, "2pl", standard_errors=errors)
+    return lambda errors: fit_mml(chosen, "2pl", standard_errors=errors)
 
 
 def fit_repeatedly(name: str) -> dict:

@@ -80,6 +80,9 @@ def of_one_device(mesh: jax.sharding.Mesh) -> dict[str, Make]:
         parts,
         lambda: on_nodes(10_000, 100, 61, tiles, complete=True, own_dims=4, taken=5000),
     )
+    made["MML on nodes: E-step, many subjects"] = lambda: on_nodes(
+        1_000_000, 100, 61, tiles, complete=False, taken=at_once(1, 161)
+    )[0]
     made["MML on nodes: E-step by the answer"] = lambda: by_the_answer(17_190, 40_000, 61, 860_000)
     for model in ("1pl", "2pl"):
         add("SVI: ", (model.upper(),), lambda model=model: of_a_matrix(model, "hierarchical", *long, None))  # type: ignore[misc]

@@ -8,8 +8,9 @@ def contestant(settings: dict) -> dict:
     from scipy.special import expit
 
     import irtjax
+    from irtjax.fits.result import Fit
 
-    def describe(fit: irtjax.fits.result.Fit) -> dict:
+    def describe(fit: Fit) -> dict:
         slope, intercept, lower, upper = fit.parameters
         items = {"slope": slope[:, 0], "intercept": intercept, "lower": expit(lower), "slip": expit(-upper)}
         return {
@@ -21,7 +22,7 @@ def contestant(settings: dict) -> dict:
             "mean_ability": float(slope[0, 0]) * float(fit.ability.mean()),
         }
 
-    def fit(responses: irtjax.ResponseMatrix) -> irtjax.fits.result.Fit:
+    def fit(responses: irtjax.ResponseMatrix) -> Fit:
         return irtjax.fit(responses, **settings["options"])
 
     return {"versions": irtjax.versions(), "runs": fits(settings, irtjax.read_responses, fit, describe)}

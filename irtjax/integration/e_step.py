@@ -117,14 +117,6 @@ def condensed(found: Expected, grid: SparseGrid) -> tuple[Expected, SparseGrid]:
     return found._replace(weights=dense), grid._replace(rows=subjects, tile=tiles, rim=None)
 
 
-def _counts(weights: jax.Array, answers: Answers) -> tuple[AnyArray, AnyArray]:
-    """Statistics and answers, as the weights (J, S) expect them at each node."""
-    observed = answers.observed()
-    return weights.T @ answers.statistics(), (
-        weights.sum(axis=0)[:, None] if observed is None else weights.T @ observed
-    )
-
-
 def _by_the_answer(curves: Curves, answers: SparseAnswers, grid: SparseGrid, keep: bool) -> tuple[Any, ...]:
     """As `e_step`, of sparse responses."""
     if grid.rows is not None:
@@ -171,7 +163,7 @@ def _add_block(
     new = start + jnp.arange(size) >= begin
     weights *= jnp.where(new, 1 / total, 0.0)[:, None]
     of_subjects = largest + jnp.log(total), weights @ curves.powers
-    sums = jax.tree.map(jnp.add, sums, list(_counts(weights, some)))
+    sums = jax.tree.map(jnp.add, sums, list(some.expected(weights)))
     return sums, (*of_subjects, weights) if keep else of_subjects
 
 
@@ -197,7 +189,7 @@ def _in_tiles(curves: Curves, answers: Answers, rows: jax.Array, tile: jax.Array
 
     def part(block: Any) -> tuple[Any, AnyArray]:
         weights, rows, tile = block
-        return list(_counts(weights, answers.rows(rows))), weights @ curves.powers[tile]
+        return list(answers.rows(rows).expected(weights)), weights @ curves.powers[tile]
 
     def add(sums: Any, block: Any, found: Any) -> Any:
         (*counts, moments), (_, rows, tile), (more, of_subjects) = sums, block, found

@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.item_models.binary import BINARY
 from irtjax.item_models.protocol import ItemModel, Items, Moments, Natural
+from irtjax.kernels import handwritten
+from irtjax.kernels.formulation import formulation
 from irtjax.kernels.quadrature import Quadrature
 from irtjax.populations.kinds import Populations
 from irtjax.responses.matrix import MISSING
@@ -106,7 +109,41 @@ class Answers(OfPopulation):
         self, eta: Float[AnyArray, "Q M"], log_normalizer: Float[AnyArray, "Q I"]
     ) -> Float[AnyArray, "J Q"]:
         """Of each subject at nodes, in nats, but for log h."""
-        return self.numbers().log_likelihoods(eta, log_normalizer)
+
+        def by_xla(values: AnyArray, eta: AnyArray, log_normalizer: AnyArray) -> AnyArray:
+            return dataclasses.replace(self, values=values).numbers().log_likelihoods(eta, log_normalizer)
+
+        tiles = self._tiles(eta)
+        if tiles is None:
+            return by_xla(self.values, eta, log_normalizer)
+        kernel = functools.partial(tiles.at_nodes, complete=self.complete)
+        return jax.lax.platform_dependent(self.values, eta, log_normalizer, cuda=kernel, default=by_xla)
+
+    def expected(self, weights: Float[AnyArray, "J Q"]) -> tuple[Float[AnyArray, "Q M"], Float[AnyArray, "Q _"]]:
+        """Statistics and answers that posteriors expect at each node; answers are the same for all if complete."""
+
+        def by_xla(weights: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
+            some = dataclasses.replace(self, values=values)
+            observed = some.observed()
+            answers = weights.sum(axis=0)[:, None] if observed is None else weights.T @ observed
+            return weights.T @ some.statistics(), answers
+
+        tiles = self._tiles(weights)
+        if tiles is None:
+            return by_xla(weights, self.values)
+        kernel = functools.partial(tiles.of_items, complete=self.complete)
+        return jax.lax.platform_dependent(weights, self.values, cuda=kernel, default=by_xla)
+
+    def _tiles(self, numbers: AnyArray) -> Any:
+        """The module of kernels for GPUs, where both maps are for them; else None."""
+        if self.model != BINARY or self.trials is not None or not isinstance(numbers, jax.Array):
+            return None
+        if not (formulation().tiles and handwritten.available()):
+            return None
+        from irtjax.kernels import node_tiles as tiles
+
+        known = tiles.both_maps, tiles.both_by_xla, tiles.small_problems
+        return tiles if tiles.takes(self.values, numbers) and handwritten.is_right_here(*known) else None
 
     def numbers(self) -> Numbers:
         """What is multiplied, eight bytes each."""

@@ -10,6 +10,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from irtjax.kernels import handwritten
 from irtjax.kernels.formulation import formulation
 from irtjax.kernels.loops import items_per_block
 from irtjax.kernels.precision import in_full_precision
@@ -162,16 +163,17 @@ def _of_device(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The three results of `value_and_sums` for what a device has, the last one transposed."""
     by_blocks = functools.partial(_in_blocks, mesh)
-    if not formulation().tiles:
+    if not (formulation().tiles and handwritten.available()):
         return by_blocks(theta, slope, intercept, responses)
-    from irtjax.kernels import likelihood_tiles  # takes a second to import
+    from irtjax.kernels import likelihood_tiles as tiles
 
-    if not (likelihood_tiles.takes(theta, responses) and likelihood_tiles.is_right_here(_block)):
+    right = tiles.takes(theta, responses) and handwritten.is_right_here(
+        tiles.value_and_sums, _block, tiles.small_problems
+    )
+    if not right:
         return by_blocks(theta, slope, intercept, responses)
     # a program may be traced for the GPU at hand, and run on its host
-    return jax.lax.platform_dependent(
-        theta, slope, intercept, responses, cuda=likelihood_tiles.value_and_sums, default=by_blocks
-    )
+    return jax.lax.platform_dependent(theta, slope, intercept, responses, cuda=tiles.value_and_sums, default=by_blocks)
 
 
 def _in_blocks(

@@ -20,37 +20,27 @@ reading the sums, 35 µs at 3.35 TB/s. A thread has 128 registers, so that four 
 on a multiprocessor: enough for the memory's latency. So 72 to 85 µs: 2.4 to 2.8 times one read of the responses. What
 holds it up is instructions, not memory: no float array is written.
 
-Pallas is experimental, and nobody has run this on a GPU yet. So a process that has one tries it first, once, on a small
-matrix (`is_right_here`). Where it fails or differs, and where Pallas cannot be imported, `kernels.likelihood` uses the
-form for XLA.
+`kernels.handwritten` says where it is used.
 """
 
 import functools
 import math
-import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
 
+from irtjax.kernels import handwritten
 from irtjax.types import AnyArray, Float
-
-try:
-    from jax.experimental import pallas as pl
-    from jax.experimental.pallas import triton
-except ImportError:
-    AVAILABLE = False
-else:
-    AVAILABLE = True
 
 ROWS, COLUMNS = 16, 128  # subjects and items of a tile; a thread of 128 has 16 items of one subject
 MOST_TURNS = 16  # tiles of a program: more make fewer sums to write, fewer occupy more of the GPU
 ENOUGH = 2048  # programs, a few for each place that a GPU has for them
 WARPS, STAGES = 4, 2
-ADDRESSES = 2**31  # bytes from which Pallas would need 64 bits for addresses, but takes them only from twice as many on
 NEVER = -256.0  # a logit, in units of log 2, of what adds nothing
 EXP2_BELOW = "{.reg .b32 t; mov.b32 t, $1; or.b32 t, t, 0x80000000; ex2.approx.ftz.f32 $0, t;}"  # exp2(-|z|)
 LOG_2 = math.log(2)
@@ -58,44 +48,16 @@ LOG_2 = math.log(2)
 
 def takes(theta: AnyArray | jax.ShapeDtypeStruct, responses: AnyArray | jax.ShapeDtypeStruct) -> bool:
     """Whether the kernel is for such arguments: of float32, and a byte for each response."""
-    small = responses.size < ADDRESSES or responses.size > 2 * ADDRESSES
-    return AVAILABLE and theta.dtype == jnp.float32 and responses.dtype == jnp.int8 and small
+    return theta.dtype == jnp.float32 and responses.dtype == jnp.int8 and handwritten.addressable(responses)
 
 
-@functools.cache
-def is_right_here(reference: Callable[..., Any]) -> bool:
-    """Whether the kernel gives on the GPU at hand what XLA's form gives; true where there is none to run it on.
-
-    Args:
-        reference: XLA's form, of the same arguments.
-    """
-    if jax.default_backend() != "gpu":
-        return True
-    with ThreadPoolExecutor(1) as apart:  # from the program that is being traced
-        return apart.submit(agrees, value_and_sums, reference).result()
-
-
-def agrees(kernel: Callable[..., Any], reference: Callable[..., Any]) -> bool:
-    """Whether two forms give the same sums of a small matrix with odd sides and missing responses; warns if not."""
+def small_problems() -> Iterator[tuple[Any, ...]]:
+    """A small matrix with odd sides and missing responses, without slopes and with them."""
     rng = np.random.default_rng(0)
     responses = rng.integers(-1, 2, (75, 333)).astype(np.int8)
     theta, slope, intercept = (rng.normal(size=size).astype(np.float32) for size in (75, 333, 333))
-    for slopes in (None, slope):
-        try:
-            with jax.default_matmul_precision("highest"):
-                ours, theirs = (jax.jit(form)(theta, slopes, intercept, responses) for form in (kernel, reference))
-            close = (np.allclose(*pair, rtol=1e-4, atol=1e-3) for pair in zip(ours, theirs, strict=True))
-            fault = "" if all(close) else "its sums differ"
-        except Exception as error:  # whatever a compiler or a driver raises
-            fault = f"{type(error).__name__}: {error}"
-        if fault:
-            warnings.warn(
-                f"the likelihood's own kernel for GPUs is left aside on this one, for a slower form ({fault:.300})",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return False
-    return True
+    yield theta, None, intercept, responses
+    yield theta, slope, intercept, responses
 
 
 def value_and_sums(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from irtjax.kernels import likelihood, likelihood_tiles
+from irtjax.kernels import handwritten, likelihood, likelihood_tiles
 from irtjax.kernels.formulation import formulated_for
 from irtjax.kernels.likelihood import value_and_sums
 from irtjax.kernels.sharding import BY_ITEM, BY_RESPONSE, BY_SUBJECT, EVERYWHERE, ITEMS, SUBJECTS, mesh_of
@@ -78,7 +78,7 @@ def test_a_program_for_a_gpu_runs_on_its_host_too():
         assert_equal(jax.jit(value_and_sums)(*arguments), expected(*arguments))
 
 
-def test_what_it_does_not_take_is_left_to_xla(monkeypatch):
+def test_what_it_does_not_take_is_left_to_xla():
     def shapes(dtype, of_responses, shape=(6, 4)):
         return (jax.ShapeDtypeStruct(shape[:1], dtype), jax.ShapeDtypeStruct(shape, of_responses))
 
@@ -88,44 +88,18 @@ def test_what_it_does_not_take_is_left_to_xla(monkeypatch):
     assert not takes(*shapes(jnp.float32, jnp.int32))
     assert not takes(*shapes(jnp.float32, jnp.int8, (2**16, 2**15)))  # addresses that Pallas gets wrong
     assert takes(*shapes(jnp.float32, jnp.int8, (2**16, 2**17)))
-    monkeypatch.setattr(likelihood_tiles, "AVAILABLE", False)
-    assert not takes(*shapes(jnp.float32, jnp.int8))
 
 
-def test_a_kernel_that_fails_or_differs_on_a_gpu_is_left_aside(monkeypatch):
+def test_it_is_tried_on_a_gpu():
     interpreted = functools.partial(likelihood_tiles.value_and_sums, interpret=True)
-    assert likelihood_tiles.agrees(interpreted, likelihood._block)
-    assert likelihood_tiles.is_right_here(likelihood._block)  # no GPU is here
-    tried = []
-
-    @jax.jit
-    def while_tracing(x):
-        with monkeypatch.context() as patch:
-            patch.setattr(jax, "default_backend", lambda: "gpu")
-            patch.setattr(likelihood_tiles, "value_and_sums", interpreted)
-            tried.append(likelihood_tiles.is_right_here.__wrapped__(likelihood._block))
-        return x
-
-    while_tracing(1.0)
-    assert tried == [True]
-
-    def off(*arguments):
-        value, *sums = likelihood._block(*arguments)
-        return 1.001 * value, *sums
-
-    def fails(*arguments):
-        raise RuntimeError("no such instruction")
-
-    for kernel, message in ((off, "its sums differ"), (fails, "RuntimeError: no such instruction")):
-        with pytest.warns(RuntimeWarning, match=f"left aside on this one, for a slower form .{message}"):
-            assert not likelihood_tiles.agrees(kernel, likelihood._block)
+    assert handwritten.agrees(interpreted, likelihood._block, likelihood_tiles.small_problems)
 
 
 def test_without_pallas_the_form_for_xla_is_used(monkeypatch):
     theta, slope, intercept, y = problem(True)
     assert likelihood_tiles.takes(theta, y)
     assert not likelihood_tiles.takes(theta, y.astype(np.int32))
-    monkeypatch.setattr(likelihood_tiles, "AVAILABLE", False)
+    monkeypatch.setattr(handwritten, "available", lambda: False)
     program = jax.jit(lambda *arguments: value_and_sums(*arguments))  # traced anew
     with formulated_for("gpu"):
         text = program.trace(theta, slope, intercept, y).lower(lowering_platforms=("cuda",)).as_text()
