@@ -58,11 +58,11 @@ def agrees(
     """Whether two forms give the same; warns if not."""
     for arguments in problems():
         wide = any(getattr(leaf, "dtype", None) == np.float64 for leaf in arguments)
-        tolerance = {"rtol": 1e-10, "atol": 1e-9} if wide else {"rtol": 1e-4, "atol": 1e-3}
+        rtol, atol = (1e-10, 1e-9) if wide else (1e-4, 1e-3)
         try:
             with jax.enable_x64(wide), jax.default_matmul_precision("highest"):
                 ours, theirs = (jax.tree.leaves(jax.jit(form)(*arguments)) for form in (kernel, reference))
-            close = (np.allclose(*pair, **tolerance) for pair in zip(ours, theirs, strict=True))
+            close = (np.allclose(*pair, rtol=rtol, atol=atol) for pair in zip(ours, theirs, strict=True))
             fault = "" if all(close) else "its sums differ"
         except Exception as error:  # whatever a compiler or a driver raises
             fault = f"{type(error).__name__}: {error}"
