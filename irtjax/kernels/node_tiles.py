@@ -7,10 +7,11 @@ nodes, item after item. `of_items` goes back from posteriors to items, one progr
 tiles of subjects; XLA adds the sums of programs, in the same order in every run.
 
 **What it should reach** on an H100: a prediction by what ptxas makes of it, which nobody has measured. Products of
-float64 are instructions of 8 × 8 × 4 on the tensor cores, of which PTX has 64 in a turn of the loop and 128 where
-responses are missing; a thread has 80 to 188 registers, and none are spilled. At half of the 67 TFLOP/s that larger
-instructions have, each map of 10^6 subjects, 100 items and 61 nodes takes 1 ms with missing responses, nodes filled up
-to 64 and items to 128; reading the responses takes 0.03 ms. What holds it up is products, not memory.
+float64 are instructions of 8 × 8 × 4 on the tensor cores. A warp has 64 of them in a turn of `at_nodes` and 128 in one
+of `of_items`, and twice as many where responses are missing. A thread has 96 to 168 registers, and none are spilled. If
+they reach half of the 67 TFLOP/s that larger instructions do, each map of 10^6 subjects, 100 items and 61 nodes takes
+1 ms with missing responses, as nodes are filled up to 64 and items to 128. Reading the responses takes 0.03 ms. What
+holds it up is products, not memory.
 """
 
 import functools

@@ -13,7 +13,8 @@ MOST = {
     ("v5e", "likelihood: 2PL"): 3.0,
     ("h100", "likelihood: 1PL"): 1.33,
     ("h100", "likelihood: 2PL"): 1.30,
-    ("h100", "MML on nodes: E-step, tiles"): 26.5,
+    ("h100", "MML on nodes: E-step, tiles"): 19.4,
+    ("h100", "MML on nodes: E-step, many subjects"): 2.6,
     ("h100", "scores: EAP"): 4.9,
 }
 LIKELIHOODS = {key for key in MOST if "likelihood" in key[1]}
