@@ -65,7 +65,7 @@ def faults(program, formulated=TOGETHER):
     Args:
         program: what is lowered.
         formulated: for which backend, and what is so formulated is lowered for which platforms. Only passes over
-            responses have a formulation for each.
+            responses and E-steps have a formulation for each.
     """
     found = []
     for backend, platforms in formulated.items():
@@ -215,7 +215,8 @@ def test_passes_over_grades_counts_and_shares():
 
 
 def test_the_short_engine_is_float64():
-    none_in(program for complete in (True, False) for program in on_nodes(6, 5, 7, (2, 4, 3, 2), complete=complete))
+    kinds = (on_nodes(6, 5, 7, (2, 4, 3, 2), complete=complete) for complete in (True, False))
+    none_in((program for programs in kinds for program in programs), APART)
 
 
 def test_the_short_engine_by_the_answer_is_float64():
