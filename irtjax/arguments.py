@@ -1,18 +1,62 @@
-"""Checks of numbers and names that are passed as arguments, or are fields of dataclasses."""
+"""Checks of what is passed as arguments, or is in fields of dataclasses: its type by annotations, numbers and names."""
 
 import dataclasses
+import functools
 import inspect
+import itertools
 import math
 import numbers
 import operator
 import re
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
+from irtjax.annotations import kinds_of
 from irtjax.errors import InputError
 
 LARGEST_SEED = 2**31 - 1
 LARGEST = 1_000_000  # of what is counted: numbers beyond it are slips, and would fail in the middle of a run
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def checks_types(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that refuses arguments of other types than its annotations say, before it does anything.
+
+    Numbers of NumPy are numbers; tuples, arrays and columns of pandas are lists, and lists are arrays. Shapes are not
+    looked at. What is annotated as `Any`, a protocol or a type variable may be anything. It is not for functions that
+    JAX traces: what they are called with has no value yet.
+
+    The function raises an `InputError` that names the argument. What Python refuses, such as a wrong number of
+    arguments, remains a `TypeError`.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    in_order = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    by_name = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        named = ((name, value) for name, value in kwargs.items() if name in by_name)
+        _require_kinds(function, itertools.chain(zip(in_order, args, strict=False), named))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def require_types(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuses arguments that are for a function which is called later.
+
+    Raises:
+        InputError: names the first of another type than the function's annotation says.
+    """
+    _require_kinds(function, arguments.items())
+
+
+def _require_kinds(owner: Any, values: Iterable[tuple[str, Any]]) -> None:
+    kinds = kinds_of(owner)
+    for name, value in values:
+        if name in kinds and not kinds[name].allows(value):
+            raise InputError(f"`{name}` {_shown(value)}, expected {kinds[name].text}")
 
 
 def whole_number(name: str, value: object, least: int = 0, most: int | None = None) -> int:
@@ -42,16 +86,9 @@ def not_negative(name: str, value: object) -> float:
     return float(value)
 
 
-def names(argument: str, value: object) -> list[str]:
-    """An argument that takes one name or several, as a list.
-
-    Raises:
-        InputError: it holds something else.
-    """
-    found: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
-    if not all(isinstance(name, str) for name in found):
-        raise InputError(f"`{argument}` {_shown(value)}, expected names")
-    return found
+def names(value: str | Collection[str]) -> list[str]:
+    """An argument that takes one name or several, as a list."""
+    return [value] if isinstance(value, str) else list(value)
 
 
 def bounded(
@@ -102,8 +139,9 @@ def require_bounds(owner: Any) -> None:
     """For `__post_init__`.
 
     Raises:
-        InputError: names the first field that is out of bounds.
+        InputError: names the first field of another type than its annotation says, or that is out of bounds.
     """
+    _require_kinds(type(owner), ((field.name, getattr(owner, field.name)) for field in dataclasses.fields(owner)))
     for name, value, expected in out_of_bounds(owner):
         raise InputError(f"`{name}`={value}: {expected}")
 
@@ -117,4 +155,7 @@ def descriptions(owner: type) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
-    return f"{value:,}" if type(value) is int else f"{value!r:.100}"
+    if type(value) is int:
+        return f"{value:,}"
+    short = type(value).__module__ in ("builtins", "numpy") and not getattr(value, "ndim", 0)
+    return f"{value!r:.100}" if short else f"of type {type(value).__name__}"

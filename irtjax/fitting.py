@@ -5,10 +5,12 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 
 from irtjax import choices, processes
+from irtjax.arguments import checks_types, require_types
 from irtjax.choices import AUTO, ESTIMATORS
 from irtjax.errors import InputError
 from irtjax.estimation import diagnostics
@@ -35,6 +37,7 @@ NORMAL = "normal"  # of numbers of any size: not by "auto", nor by the command l
 NAMES = choices.MODELS
 
 
+@checks_types
 @processes.collective
 def fit(
     responses: Any,
@@ -49,6 +52,7 @@ def fit(
     filter: str | Sequence[str] | None = None,
     facet: str | None = None,
     sparse: bool | None = None,
+    mesh: jax.sharding.Mesh | None = None,
     **options: Any,
 ) -> Fit:
     """Fits an item response model to a response matrix.
@@ -85,6 +89,8 @@ def fit(
         sparse: whether a fit goes by single answers, in time and memory, and not by cells of the matrix. By default
             where there are more than 4 million cells of which fewer than 10% have an answer, if the model allows it.
             Both estimators do so with all models, of grades, counts and shares too; MML on nodes that subjects share.
+        mesh: the devices that work on it; of several processes all call this function, and all get the fit; each reads
+            a part of the responses.
         **options: of the estimator, such as `dims` and `anchors` (MML) or `priors` and `seed` (SVI). With `features` of
             the items (an array, a table, or for MML a dict of these) both estimate difficulties, and discriminations of
             the 2PL, from these too (`irtjax.explanatory.amortised.fit_amortised`); not those of the 3PL and 4PL. MML
@@ -94,8 +100,7 @@ def fit(
             table of items then has a row for each group (column `group`), and abilities are by the own group's items.
             `covariates` of the subjects, a table by subject id, say what mean ability depends on: `Fit.covariates`
             then has the coefficients (MML).
-            Anchors are a table like `items.csv`, the path of one, or another fit. With a `mesh` over the devices of
-            several processes all of them call this function, and all get the fit; each reads a part of the responses.
+            Anchors are a table like `items.csv`, the path of one, or another fit.
 
     Returns:
         A `Fit`; its method `save` writes it to files.
@@ -108,16 +113,21 @@ def fit(
     """
     if estimator not in ESTIMATORS:
         raise InputError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
-    if not isinstance(model, str | Sequence):
-        raise InputError(f"unknown model {model!r}, expected one of {', '.join(NAMES)}, or a sequence of them")
+    _require_types(options, estimator)
+    if mesh is not None:
+        options["mesh"] = mesh
+    if not isinstance(model, str | list | tuple):  # but of NumPy or pandas, where == goes by entry
+        model = list(model)
     choice = {"columns": columns, "grades": grades, "repeats": repeats, "trials": trials}
-    choice |= {name: value for name, value in (("metric", metric), ("filter", filter)) if value}
+    choice |= {
+        name: value for name, value in (("metric", metric), ("filter", filter)) if value is not None and len(value)
+    }
     if facet is not None:
         return _fit_judged(responses, model, estimator, facet, choice, options)
     if model == NORMAL:
         return _fit_numbers(responses, estimator, choice, options)
     wish = wanted(responses, sparse, options, estimator)
-    responses, found = read(responses, model, options.get("mesh"), sparse=wish, **choice)
+    responses, found = read(responses, model, mesh, sparse=wish, **choice)
     free = None
     if options.get("free_by_group") is not None:
         free = _with_free_items(responses, found, estimator, options)
@@ -142,8 +152,22 @@ def fit(
             "item": free.responses.item_ids.astype(str).tolist(),
             "group": free.group.tolist(),
         }
-    diagnostics.warn(result, stacklevel=4)  # the caller of what `collective` made
+    diagnostics.warn(result, stacklevel=5)  # the caller of what the decorators made
     return result
+
+
+def _require_types(options: Mapping[str, Any], estimator: str) -> None:
+    """Refuses options of other types than the estimator takes; but anchors are read first.
+
+    Raises:
+        InputError: names the first.
+    """
+    estimate: Callable[..., Fit] = fit_mml
+    if estimator == "svi":
+        from irtjax.svi.fit import fit_svi  # NumPyro and Optax take half a second to import
+
+        estimate = fit_svi
+    require_types(estimate, {name: value for name, value in options.items() if name != "anchors"})
 
 
 def _with_free_items(
@@ -218,7 +242,7 @@ def _fit_numbers(responses: Any, estimator: str, choice: dict[str, Any], options
     if isinstance(responses, np.ndarray):  # whose negative numbers are not missing
         responses = pd.DataFrame(responses)
     result = fit_factors(as_given(responses, **choice), **options)
-    diagnostics.warn(result, stacklevel=5)
+    diagnostics.warn(result, stacklevel=6)
     return result
 
 
@@ -240,7 +264,7 @@ def _fit_judged(
     result = fit_facets(judged, found, facet, **options)
     result.details.update(category_text.record(judged.of_rows, judged.of_rows, result.details["models"]))
     result.details["read_as"] += f" by {len(judged.judge_ids):,} of the facet {facet}"
-    diagnostics.warn(result, stacklevel=5)
+    diagnostics.warn(result, stacklevel=6)
     return result
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 
 PACKAGES = ("tensorboardX", "torch.utils.tensorboard")
@@ -32,6 +33,7 @@ class Writer:
     Of several processes, the first alone writes. Close it at the end, as `with` does: the last numbers may still wait.
     """
 
+    @checks_types
     def __init__(self, folder: str | Path) -> None:
         """Makes the folder where it is missing.
 
@@ -57,6 +59,7 @@ class Writer:
             self._events.close()
             self._events = None
 
+    @checks_types
     def scalars(self, values: Mapping[str, float], step: int) -> None:
         """Writes numbers.
 
@@ -75,6 +78,7 @@ class Writer:
         for name, value in values.items():
             self._events.add_scalar(re.sub(r"[^-/\w.]", "_", name, flags=re.ASCII), float(value), step)
 
+    @checks_types
     def of_fit(self, name: str = "fit", quantity: str = "change") -> Callable[[int, float], None]:
         """A callback of a fit: `on_iteration` by MML, `on_chunk` by SVI, by the steps made.
 
@@ -84,6 +88,7 @@ class Writer:
         """
         return lambda steps, value: self.scalars({f"{name}/{quantity}": value}, steps)
 
+    @checks_types
     def of_crowd(self, name: str = "crowd") -> Callable[[Progress], None]:
         """A callback `on_progress` of `irtjax.crowd.train_crowd`, by the epochs of all networks together.
 
@@ -94,6 +99,7 @@ class Writer:
             {f"{name}/{quantity}": value for quantity, value in of_progress(state).items()}, state.epochs
         )
 
+    @checks_types
     def of_curricula(self, name: str = "curriculum", devices: int = 1) -> "CurriculumCurves":
         """Callbacks of `irtjax.selection.compare_curricula`.
 

@@ -9,9 +9,9 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
-    ("choices", "errors", "versions", "types"),
-    ("arguments", "storage", "processes", "populations", "tensorboard"),
-    ("pretrained", "kernels"),
+    ("annotations", "choices", "errors", "versions", "types"),
+    ("arguments", "storage", "processes", "populations"),
+    ("pretrained", "kernels", "tensorboard"),
     ("responses", "tasks", "item_models"),
     ("networks", "integration", "fits"),
     ("training", "scoring"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
+from irtjax.arguments import checks_types
 from irtjax.auditing.choices import Choices, read_choices
 from irtjax.auditing.contamination import Contamination, contamination
 from irtjax.auditing.findings import DOUBTFUL, FALLING, FLAT, count, findings, in_order
@@ -68,6 +69,7 @@ class Audit(NamedTuple):
     alarms: dict[str, int] | None
 
 
+@checks_types
 def audit(
     responses: Any = None,
     *,

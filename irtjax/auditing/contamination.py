@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, norm
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.scale.multiple_tests import holm
@@ -42,6 +42,7 @@ class Contamination(NamedTuple):
     p_value: float
 
 
+@checks_types
 def contamination(
     fit: Fit,
     dates: Mapping[str, Any] | pd.Series,

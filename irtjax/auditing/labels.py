@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.auditing.choices import MOST_OPTIONS, Choices
 from irtjax.auditing.confusion import label_probability
 from irtjax.auditing.predicted import Predicted, read_predictions
@@ -57,6 +57,7 @@ class Difficulty:
         """(N,) difficulties in the order of the labels, logits."""
         return self.table.difficulty.to_numpy()
 
+    @checks_types
     def suspects(self, most: int | None = None, by: str | None = None) -> pd.DataFrame:
         """The examples by how likely it is that their labels are wrong, the most suspicious first.
 
@@ -79,12 +80,13 @@ class Difficulty:
         return (order if most is None else order.head(whole_number("most", most, 1))).reset_index(drop=True)
 
 
+@checks_types
 def difficulty(
     predictions: Any,
     labels: Shaped[np.ndarray, " N"] | Sequence[int],
     *,
     item_ids: Sequence[Any] | None = None,
-    model_ids: Sequence[str] | None = None,
+    model_ids: Sequence[Any] | None = None,
     in_order: bool = False,
     model: str = "rasch",
     **options: Any,
@@ -138,7 +140,7 @@ def _warn_of_flat_curves(found: Fit) -> None:
             f"{flat:,} of {found.responses.num_items:,} examples have a slope that cannot be told from 0: their "
             "difficulties mean nothing: take model='rasch', the default",
             FitWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest, t
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.auditing.ranking import places
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
@@ -21,7 +21,10 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def paired(responses: Any, subjects: Sequence[str] | None = None, *, most: int = 100, **choice: Any) -> pd.DataFrame:
+@checks_types
+def paired(
+    responses: Any, subjects: Sequence[str | int] | None = None, *, most: int = 100, **choice: Any
+) -> pd.DataFrame:
     """Compares each pair of subjects on the items that both answered.
 
     Of right and wrong answers the p-value is that of McNemar's exact test (1947): of the items that one of two has

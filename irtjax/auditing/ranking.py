@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.special import ndtr
 from scipy.stats import norm, rankdata
 
+from irtjax.arguments import checks_types
 from irtjax.auditing.told_apart import enough, number_below
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
@@ -64,6 +65,7 @@ def ranks(ability: Float[np.ndarray, " J"], error: Float[np.ndarray, " J"], leve
     return found
 
 
+@checks_types
 def ranking(fit: Fit, level: float = 0.95) -> pd.DataFrame:
     """Subjects by ability, with what the responses say of their ranks.
 
@@ -100,7 +102,8 @@ def ranking(fit: Fit, level: float = 0.95) -> pd.DataFrame:
     )
 
 
-def beats(fit: Fit, subjects: Sequence[str] | None = None) -> pd.DataFrame:
+@checks_types
+def beats(fit: Fit, subjects: Sequence[str | int] | None = None) -> pd.DataFrame:
     """P(θ_A > θ_B) of pairs of subjects: Φ((θ_A - θ_B) / √(se_A² + se_B²)), from their posteriors.
 
     It is about abilities on what all items measure. Scores on a few items differ by chance as well.
@@ -138,7 +141,7 @@ def _abilities(fit: Fit) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J
     return np.asarray(fit.ability, float), np.asarray(fit.ability_se, float)
 
 
-def places(ids: Shaped[np.ndarray, " J"], subjects: Sequence[str] | None) -> Int[np.ndarray, " N"]:
+def places(ids: Shaped[np.ndarray, " J"], subjects: Sequence[str | int] | None) -> Int[np.ndarray, " N"]:
     """Where subjects are.
 
     Raises:

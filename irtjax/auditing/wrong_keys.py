@@ -13,6 +13,7 @@ from jax.scipy.special import gammaln, logsumexp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from irtjax.arguments import checks_types
 from irtjax.auditing.choices import Choices, read_choices
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
@@ -31,6 +32,7 @@ ROUNDS = 200
 SETTLED = 1e-4  # change of the share of wrong keys
 
 
+@checks_types
 def wrong_keys(
     fit: Fit,
     choices: pd.DataFrame | Shaped[np.ndarray, "J I"] | Choices | None = None,

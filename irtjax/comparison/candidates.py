@@ -1,7 +1,7 @@
 """What can be compared: models, numbers of dimensions and estimators that go together."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from irtjax.arguments import names, whole_number
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(
-    models: str | Sequence[str], dims: int | Sequence[int], estimators: str | Sequence[str]
+    models: str | Collection[str], dims: int | Collection[int], estimators: str | Collection[str]
 ) -> tuple[Candidate, ...]:
     """All combinations that can be fitted, each once, and the baseline of item rates.
 
@@ -47,7 +47,7 @@ def candidates(
         InputError: an unknown model or estimator, a number of dimensions out of range, or no combination that can be
             fitted.
     """
-    models, estimators = names("models", models), names("estimators", estimators)
+    models, estimators = names(models), names(estimators)
     for what, given, known in (("model", models, MODELS), ("estimator", estimators, ESTIMATORS)):
         for name in given:
             if name not in known:

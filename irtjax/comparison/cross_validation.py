@@ -2,13 +2,13 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import LARGEST_SEED, names, whole_number
+from irtjax.arguments import LARGEST_SEED, checks_types, names, whole_number
 from irtjax.comparison import held_out, held_out_answers
 from irtjax.comparison.candidates import RATES, Candidate, candidates
 from irtjax.comparison.grades import compare_grades
@@ -27,13 +27,14 @@ from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import on_scales
 
 
+@checks_types
 def compare(
     responses: Any,
-    models: str | Sequence[str] | None = None,
+    models: str | Collection[str] | None = None,
     *,
-    dims: int | Sequence[int] = (1,),
-    estimators: str | Sequence[str] = ("mml",),
-    by: str | Sequence[str] = ("cells",),
+    dims: int | Collection[int] = (1,),
+    estimators: str | Collection[str] = ("mml",),
+    by: str | Collection[str] = ("cells",),
     folds: int = 5,
     seed: int = 0,
     columns: Mapping[str, str] | None = None,
@@ -81,16 +82,18 @@ def compare(
     Raises:
         InputError: no or unknown candidates, or more folds than subjects or items.
     """
-    if models is not None and is_scaled(names("models", models)):
-        responses, _ = read(responses, names("models", models)[0], columns=columns, sparse=None)
+    named = () if models is None else tuple(names(models))
+    if is_scaled(named):
+        responses, _ = read(responses, named[0], columns=columns, sparse=None)
     if on_scales(responses):
         _only_cells(dims, estimators, by)
-        chosen_models = models or ("graded", "gpcm", "pcm")
-        return compare_grades(responses, chosen_models, folds=folds, seed=seed, on_progress=on_progress)
-    responses, models = as_matrix_or_sparse(responses, columns=columns), models or ("1pl", "2pl", "3pl", "4pl")
+        return compare_grades(
+            responses, named or ("graded", "gpcm", "pcm"), folds=folds, seed=seed, on_progress=on_progress
+        )
+    responses = as_matrix_or_sparse(responses, columns=columns)
     require_estimable(responses)
-    by = names("by", by)
-    chosen = candidates(models, dims, estimators)
+    by = names(by)
+    chosen = candidates(named or ("1pl", "2pl", "3pl", "4pl"), dims, estimators)
     _check_ways(by)
     require_folds(responses, folds)
     whole_number("seed", seed, 0, LARGEST_SEED)
@@ -144,18 +147,18 @@ def require_folds(responses: ResponseMatrix | SparseResponses, folds: int) -> No
         raise InputError(f"`folds`={folds}, expected 2 to {most}: no more than there are subjects, and items")
 
 
-def _only_cells(dims: int | Sequence[int], estimators: str | Sequence[str], by: str | Sequence[str]) -> None:
+def _only_cells(dims: int | Collection[int], estimators: str | Collection[str], by: str | Collection[str]) -> None:
     """Refuses what models of grades are not compared by.
 
     Raises:
         InputError: it names the argument.
     """
     for name, given, only in (("dims", dims, (1,)), ("estimators", estimators, ("mml",)), ("by", by, ("cells",))):
-        if given != only[0] and tuple(given if not isinstance(given, int | str) else (given,)) != only:
+        if (tuple(given) if isinstance(given, Collection) and not isinstance(given, str) else (given,)) != only:
             raise InputError(f"`{name}` {given!r}: models of grades are compared with {only[0]!r} only")
 
 
-def _check_ways(by: Sequence[str]) -> None:
+def _check_ways(by: Collection[str]) -> None:
     for way in by:
         if way not in held_out.WAYS:
             raise InputError(f"unknown way of holding out {way!r}, expected one of {', '.join(held_out.WAYS)}")

@@ -1,14 +1,14 @@
 """Which model of grades or categories? Candidates compared by the cells that they predict."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import LARGEST_SEED, names, whole_number
+from irtjax.arguments import LARGEST_SEED, checks_types, names, whole_number
 from irtjax.comparison.candidates import RATES, Candidate
 from irtjax.comparison.grades_by_answer import predicted_grades
 from irtjax.comparison.result import Comparison
@@ -33,9 +33,10 @@ Predicted = tuple[np.ndarray, np.ndarray, bool]  # categories (N,), their probab
 WEIGHT_OF_ALL = 2.0  # responses to an item, that the frequencies of all items are worth in the baseline
 
 
+@checks_types
 def compare_grades(
     responses: OnScales,
-    models: str | Sequence[str] = ("graded", "gpcm", "pcm"),
+    models: str | Collection[str] = ("graded", "gpcm", "pcm"),
     *,
     folds: int = 5,
     seed: int = 0,
@@ -60,7 +61,7 @@ def compare_grades(
     Raises:
         InputError: unknown models, items on several scales, or more folds than subjects or items.
     """
-    models = names("models", models)
+    models = names(models)
     for name in models:
         if name not in CATEGORICAL:
             raise InputError(f"unknown model {name!r}, expected some of {', '.join(CATEGORICAL)}")

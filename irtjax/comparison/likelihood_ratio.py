@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.sparse import SparseResponses, of_matrix
@@ -22,6 +23,7 @@ class LikelihoodRatio(NamedTuple):
     p_value: float
 
 
+@checks_types
 def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
     """Tests a model against a wider one that contains it, both fitted by MML to the same responses.
 
@@ -41,12 +43,6 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
             that it cannot be at its maximum.
     """
     require_same_responses(restricted, full)
-    for name, fit in (("restricted", restricted), ("full", full)):
-        if not fit.maximum_likelihood:
-            raise InputError(
-                f"the {name} model was fitted under priors{_named(fit)}, so that its likelihood is not at its maximum "
-                "and there is no likelihood ratio: fit both models with `priors=None`, or use `irtjax.compare`"
-            )
     found = ratio(restricted, full)
     if found.statistic >= 0:
         return found
@@ -82,11 +78,6 @@ def require_same_responses(restricted: Fit, full: Fit) -> None:
     Raises:
         InputError: says which.
     """
-    for name, fit in (("restricted", restricted), ("full", full)):
-        if not isinstance(fit, Fit):
-            raise InputError(
-                f"`{name}` is of type {type(fit).__name__}, expected a fit (`irtjax.fit`, `irtjax.load_fit`)"
-            )
     if restricted.estimator != "mml" or full.estimator != "mml":
         raise InputError("a likelihood-ratio test needs two fits by marginal maximum likelihood (estimator mml)")
     one, other = restricted.responses, full.responses

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float, Int, Shaped
 
@@ -38,6 +39,7 @@ class RankAgreement(NamedTuple):
     random_rank_difference: float
 
 
+@checks_types
 def rank_agreement(
     one: Float[AnyArray, " I"], other: Float[AnyArray, " I"], seed: int = 0, resamples: int = RESAMPLES
 ) -> RankAgreement:
@@ -70,6 +72,7 @@ def rank_agreement(
     )
 
 
+@checks_types
 def agreement_table(
     table: pd.DataFrame, labels: pd.Series | None, reliabilities: Mapping[str, float], seed: int = 0
 ) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.stats import spearmanr
 
+from irtjax.arguments import checks_types
 from irtjax.types import AnyArray, Float, Shaped
 
 
@@ -33,6 +34,7 @@ class SplitHalf(NamedTuple):
     subjects_per_half: int
 
 
+@checks_types
 def split_half(responses: Any, fit: Callable[[Any], HasDifficulty]) -> SplitHalf:
     """Fits two halves of the subjects apart from each other and correlates the difficulties of the items.
 

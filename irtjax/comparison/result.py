@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.comparison.candidates import Candidate
 from irtjax.errors import InputError
 from irtjax.fits.fit_text import counted
@@ -53,6 +54,7 @@ class Comparison(NamedTuple):
             for name, row in zip(names, rows.itertuples(), strict=True)
         ]
 
+    @checks_types
     def recommended(self, by: str) -> Candidate:
         """The candidate with the fewest parameters whose log-loss is within one standard error of the lowest.
 

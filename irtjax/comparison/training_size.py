@@ -14,6 +14,7 @@ import statsmodels.api as sm
 from scipy.stats import norm
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float, Int, Shaped
 
@@ -91,6 +92,7 @@ class Contrast(NamedTuple):
     high: float
 
 
+@checks_types
 def regress(correct: Shaped[AnyArray, "J I"], difficulty: Float[AnyArray, " I"], sizes: Int[AnyArray, " J"]) -> LogOdds:
     """Fits the regression by maximum likelihood, all answers weighted alike.
 

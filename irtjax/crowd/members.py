@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import bounded, require_bounds
+from irtjax.arguments import bounded, checks_types, require_bounds
 from irtjax.errors import InputError
 from irtjax.storage.sources import LONGEST, shown
 from irtjax.storage.tables import read_table
@@ -59,6 +59,7 @@ DESIGNS = {
 }
 
 
+@checks_types
 def default_design(task: Task) -> CrowdDesign:
     """The design for a task, which has been tried on it; for other tasks, one that goes by their sizes.
 
@@ -100,6 +101,7 @@ class Members:
         """J."""
         return len(self.number)
 
+    @checks_types
     def choose(self, rows: np.ndarray | slice) -> "Members":
         """Some of the members, by a mask, positions or a slice."""
         return Members(**{name: column[rows] for name, column in self.columns.items()})
@@ -118,6 +120,7 @@ class Members:
 COLUMNS = tuple(field.name for field in dataclasses.fields(Members) if field.name != "number")
 
 
+@checks_types
 def sample_members(num_models: int, num_examples: int, seed: int, recipe: Recipe, design: CrowdDesign) -> Members:
     """Draws a crowd, each column independently of the others.
 
@@ -159,6 +162,7 @@ def _as_written(values: np.ndarray) -> np.ndarray:
     return np.array([f"{value:.6g}" for value in values], np.float32)
 
 
+@checks_types
 def read_members(source: str | Path | pd.DataFrame) -> Members:
     """The members of a crowd from its `members.csv`, or from a table with the same columns.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import networks, processes
+from irtjax.arguments import checks_types
 from irtjax.crowd.members import (
     CrowdDesign,
     Members,
@@ -95,6 +96,7 @@ STOP_ON = ("validation", "train")
 STOP_SAMPLE = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
 
 
+@checks_types
 @processes.collective
 def train_crowd(
     task: Task,

@@ -20,8 +20,6 @@ def wanted(responses: Any, sparse: bool | None, options: Mapping[str, Any], esti
     Raises:
         InputError: a fit by single answers is asked for, and an option that goes through the whole matrix.
     """
-    if sparse not in (None, True, False):
-        raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for the one that is faster")
     whole = _whole(options, estimator)
     if sparse and whole and not isinstance(responses, SparseResponses):
         raise InputError(f"`sparse`: a fit with `{whole[0]}` goes through the whole matrix: leave out one of them")

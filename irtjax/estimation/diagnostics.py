@@ -134,7 +134,7 @@ def held_back(said: list[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def one_warning_of_each_kind() -> Iterator[None]:
+def one_warning_of_each_kind(stacklevel: int = 4) -> Iterator[None]:
     """Of many fits: warnings that are alike but for names and numbers are one, that of the first, with a count."""
     said: list[str] = []
     with held_back(said):
@@ -144,7 +144,7 @@ def one_warning_of_each_kind() -> Iterator[None]:
         kinds.setdefault(re.sub(NAMES_AND_NUMBERS, "", message), []).append(message)
     for first, *others in kinds.values():
         more = f" (and {counted(len(others), 'fit')} more that warned of the same)" if others else ""
-        warnings.warn(first + more, FitWarning, stacklevel=4)  # at the caller of the function with this block
+        warnings.warn(first + more, FitWarning, stacklevel=stacklevel)  # at the caller of the function with this block
 
 
 def _of_status(fit: Fit) -> str | None:

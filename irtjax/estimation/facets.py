@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation import empirical_priors
 from irtjax.estimation.facet_likelihood import AT_REST, Found, climb
@@ -28,6 +29,7 @@ from irtjax.populations.normal import Population
 from irtjax.responses.judged import Judged, pooled, require_comparable, without_common_subjects
 
 
+@checks_types
 def fit_facets(
     judged: Judged,
     model: str | Sequence[str],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation import dispersion, driver, empirical_priors, family_integration
 from irtjax.estimation.binomial_curves import fit_curves
@@ -60,6 +61,7 @@ def oriented_by_categories(estimate: Estimate, models: Sequence[str]) -> Estimat
     )
 
 
+@checks_types
 def fit_families(
     responses: OnScales,
     model: str | Sequence[str],

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Problem, run
 from irtjax.estimation.mml import check_limits, oriented, report
@@ -29,6 +30,7 @@ END = 8.0  # standard deviations, beyond which a normal population has no mass t
 FEWEST_ITEMS = 3  # of which two say only how they go together
 
 
+@checks_types
 def fit_factors(
     given: Given,
     *,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import processes
-from irtjax.arguments import not_negative, whole_number
+from irtjax.arguments import checks_types, not_negative, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation import driver
 from irtjax.estimation.covariates import Design, latent_design, with_predictors
@@ -39,6 +39,7 @@ from irtjax.responses.values import Responses, Values, keep
 from irtjax.types import Int
 
 
+@checks_types
 @processes.collective
 def fit_mml(
     responses: Responses,

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, checked, first_items, grouped
 from irtjax.evaluation.bank_tables import tables_of
@@ -18,6 +19,7 @@ from irtjax.kernels.ability_nodes import LineNodes, even_nodes, line_nodes
 from irtjax.populations.normal import Population
 
 
+@checks_types
 def adaptive_test(
     bank: Any,
     *,

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Band, Progressive, Randomesque, Stop, grouped
@@ -84,6 +85,7 @@ def fixed_form(
     return np.array(form, int)
 
 
+@checks_types
 def compare_tests(
     bank: ItemParameters,
     values: Int[AnyArray, "J I"],

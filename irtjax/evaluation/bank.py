@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.evaluation.scaled_test import ScaledTest, alike, ends_of, shares_of
@@ -165,6 +166,7 @@ def asked(responses: ResponseMatrix | ScaledResponses, items: Int[np.ndarray, " 
     return responses.choose_items(items) if isinstance(responses, ScaledResponses) else responses.values[:, items]
 
 
+@checks_types
 def calibrate(
     responses: Any,
     scores: Any = None,

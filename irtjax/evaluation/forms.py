@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.cluster import KMeans
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.answer_regression import answer_moments, most_telling
 from irtjax.evaluation.bank import Bank
@@ -27,6 +27,7 @@ class Form(NamedTuple):
     weights: Float[np.ndarray, " K"]
 
 
+@checks_types
 def choose_form(bank: Bank, num_items: int, way: str = "variance", seed: int = 0) -> Form:
     """Chooses the items of a form.
 

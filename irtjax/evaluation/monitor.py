@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Progressive, Randomesque, Stop
@@ -93,6 +93,7 @@ class Monitor:
     test: AdaptiveTest
     checkpoints: list[Checkpoint]
 
+    @checks_types
     def __init__(
         self,
         items: Any,
@@ -143,6 +144,7 @@ class Monitor:
         self._key = jax.random.key(whole_number("seed", seed))
         self._right = np.exp(np.asarray(self.test.tables.log_right, float))
 
+    @checks_types
     def __call__(self, step: int | float, answer: Answer) -> Checkpoint:
         """Scores a checkpoint.
 

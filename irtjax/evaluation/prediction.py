@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from irtjax.arguments import LARGEST_SEED, whole_number
+from irtjax.arguments import LARGEST_SEED, checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.bank import Bank, asked, calibrate
 from irtjax.evaluation.forms import Form, choose_form
@@ -34,6 +34,7 @@ class Crossed:
     parts: tuple[tuple[Bank, Int[np.ndarray, " held"]], ...]
 
 
+@checks_types
 def cross(bank: Bank, folds: int = FOLDS, seed: int = 0) -> Crossed:
     """Calibrates a bank again without each fold of its subjects.
 
@@ -80,6 +81,7 @@ class Scorer:
     predictor: Predictor
     residuals: Float[np.ndarray, " n"]
 
+    @checks_types
     def predict(self, values: Any, level: float = LEVEL) -> pd.DataFrame:
         """Scores of subjects.
 
@@ -103,6 +105,7 @@ class Scorer:
             }
         )
 
+    @checks_types
     def multiplier(self, level: float = LEVEL) -> float:
         """Standard deviations on either side of a prediction, of an interval of a level.
 
@@ -117,6 +120,7 @@ class Scorer:
         return float(student.ppf((1 + level) / 2, n) * np.sqrt((sizes**2).mean()))
 
 
+@checks_types
 def scorers(
     crossed: Crossed,
     num_items: int,

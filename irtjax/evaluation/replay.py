@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.adaptive_options import REASONS
 from irtjax.evaluation.binary_adaptive import AdaptiveTest, State
@@ -55,6 +55,7 @@ class Replayed(NamedTuple):
         return self.ability[rows, end], self.standard_error[rows, end]
 
 
+@checks_types
 def replay(
     test: AdaptiveTest,
     values: Int[AnyArray, "J I"],
@@ -79,6 +80,7 @@ def replay(
     return _in_batches(_recorded, test, np.clip(values, -1, 1).astype(np.int8), key, at_a_time)
 
 
+@checks_types
 def simulate(
     test: AdaptiveTest,
     theta: Float[AnyArray, " J *dims"],

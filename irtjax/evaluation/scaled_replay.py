@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.evaluation.replay import Replayed
 from irtjax.evaluation.scaled_adaptive import ScaledAdaptiveTest
@@ -37,6 +38,7 @@ class Recorded(NamedTuple):
     trials: Float[np.ndarray, "J I"]
 
 
+@checks_types
 def replay_scaled(test: ScaledAdaptiveTest, responses: Any, seed: int = 0) -> pd.DataFrame:
     """Adaptive tests over recorded answers; an item whose answer is missing is never asked of that subject.
 
@@ -55,6 +57,7 @@ def replay_scaled(test: ScaledAdaptiveTest, responses: Any, seed: int = 0) -> pd
     return _answers(test, replay_recorded(test, recorded(test, whole(given)), seed), given.subject_ids)
 
 
+@checks_types
 def simulate_scaled(test: ScaledAdaptiveTest, theta: Float[np.ndarray, " J"], seed: int = 0) -> pd.DataFrame:
     """Adaptive tests with answers drawn from the model of the bank, of items with categories.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.bank import (
     FEWEST_SUBJECTS,
@@ -41,6 +41,7 @@ class Method(NamedTuple):
 PREFERRED = Method("variance", "calibrated")  # on ARC and GSM8K the best at every size
 
 
+@checks_types
 def hold_out(
     responses: Any,
     scores: Any = None,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.empirical_priors import LEAST_SD
 from irtjax.estimation.families import fit_families
@@ -49,6 +50,7 @@ MODELS, OF_SCALES = ("rasch", "1pl", "2pl"), ("graded", "binomial", "binomial_1p
 OWN_SLOPES = ("2pl", "graded", "binomial")
 
 
+@checks_types
 def fit_amortised(
     responses: Responses | ScaledResponses,
     model: str | Sequence[str] = "1pl",

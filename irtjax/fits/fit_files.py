@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits import response_arrays
 from irtjax.fits.draws import ItemPosterior
@@ -109,6 +110,7 @@ def _archive(path: str | os.PathLike) -> Path:
     return given if given.name == ARCHIVE else given / ARCHIVE
 
 
+@checks_types
 def read_items(path: str | Path) -> pd.DataFrame:
     """Reads an `items.csv`, one row per item; `irtjax.item_models.tables.from_columns` makes parameters of it.
 

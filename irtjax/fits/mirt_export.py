@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.matrix import MISSING
@@ -20,6 +21,7 @@ ITEMTYPES = {
 }  # fmt: skip
 
 
+@checks_types
 def to_mirt_csv(fit: Fit, directory: str | os.PathLike) -> None:
     """Writes `responses.csv` and `values.csv`, which R reads for `mirt::mirt`.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits import fit_files, fit_record, fit_summary, fit_tables, fit_text, item_prediction
 from irtjax.fits.draws import Draws, ItemPosterior, draws_of, to_arviz
@@ -108,6 +109,7 @@ class Fit:
         """What a reader of the items should know, one line each."""
         return fit_summary.notes(self)
 
+    @checks_types
     def save(self, directory: str | os.PathLike) -> None:
         """Writes `items.csv`, `subjects.csv`, `fit.json` and `fit.npz`, from which `irtjax.load_fit` restores the fit.
 
@@ -130,6 +132,7 @@ class Fit:
             tables[fit_files.JUDGES] = self.facets()
         fit_files.write(directory, tables, self.record(), fields)
 
+    @checks_types
     def draws(self, num_draws: int = 1000, seed: int = 0) -> Draws:
         """Draws from the posterior of SVI: ability (draws, J), difficulty (draws, I), and discrimination in the 2PL.
 
@@ -142,6 +145,7 @@ class Fit:
         """
         return draws_of(self, num_draws, seed)
 
+    @checks_types
     def to_arviz(self, num_draws: int = 1000, seed: int = 0) -> Any:
         """`draws` for ArviZ (`irtjax.fits.draws.to_arviz`)."""
         return to_arviz(self.draws(num_draws, seed), self.responses.subject_ids, self.responses.item_ids)
@@ -307,6 +311,7 @@ class Fit:
         return fit_record.record(self)
 
 
+@checks_types
 def load_fit(directory: str | os.PathLike) -> Fit:
     """The fit that `Fit.save` or the command `irtjax fit_irt` wrote into a folder, equal to the last bit.
 

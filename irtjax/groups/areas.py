@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import chi2
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.groups.separate_fits import Linked
 from irtjax.types import Float, Shaped
@@ -99,6 +100,7 @@ def unsigned(
     return np.abs(x) + 2 * np.abs(m) * tail, gradient
 
 
+@checks_types
 def p_of_unsigned(z: Float[np.ndarray, " I"], covariance: Float[np.ndarray, "I 2 2"]) -> Float[np.ndarray, " I"]:
     """Chances of an unsigned area so large where the item is the same for both groups.
 

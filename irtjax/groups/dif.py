@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, false_discovery_control
 
+from irtjax.arguments import checks_types
 from irtjax.choices import AUTO
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning, one_warning_of_each_kind
@@ -30,6 +31,7 @@ MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gi
 LESS_LIKE, UNLIKE = 0.05, 0.10  # the same of differences of shares right (Dorans 1989)
 
 
+@checks_types
 def dif(
     responses: Any,
     groups: Any,
@@ -37,7 +39,7 @@ def dif(
     *,
     test: str = "both",
     purify: bool = True,
-    anchors: Sequence[str] | None = None,
+    anchors: Sequence[str | int] | None = None,
     level: float = 0.05,
     continuity: bool = True,
     model: str = AUTO,
@@ -127,7 +129,7 @@ def dif(
     if model == AUTO and not on_scales(given):
         model = "2pl"
     if method in (*BY_MODEL, *BY_SEPARATE_FITS):
-        with one_warning_of_each_kind():
+        with one_warning_of_each_kind(stacklevel=5):
             if method in BY_MODEL:
                 tests = by_model(given, found, method, test, choose, level, model)
             else:
@@ -142,7 +144,7 @@ def dif(
     matched = answered_some(data.responses, table["anchor"].to_numpy()).sum() if by_anchors else number
     if matched < number:
         message = f"{number - matched:,} of {number:,} subjects answered no anchor item and are left out of the tests"
-        warnings.warn(message, FitWarning, stacklevel=2)
+        warnings.warn(message, FitWarning, stacklevel=3)
     return table
 
 
@@ -205,7 +207,7 @@ def _classes(given: Any, method: str, tests: Tests, level: float) -> Shaped[np.n
     return np.select([np.isnan(tests.p_value), size >= UNLIKE, size >= LESS_LIKE], ["", "C", "B"], "A")
 
 
-def _given_anchors(anchors: Sequence[str], item_ids: Shaped[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
+def _given_anchors(anchors: Sequence[str | int], item_ids: Shaped[np.ndarray, " I"]) -> Bool[np.ndarray, " I"]:
     """Which items are the anchors.
 
     Raises:

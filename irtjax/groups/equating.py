@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.groups.known_curves import KnownTest, known_test
 from irtjax.groups.linking import Link
@@ -20,6 +21,7 @@ FARTHEST = 60.0  # logits at which a true score is looked for
 ROOT = 1e-10  # logits
 
 
+@checks_types
 def equate(base: Any, other: Any, link: Link, method: str = TRUE, *, weight: float = 0.5) -> pd.DataFrame:
     """What each score of the other test is on the base test; scores are numbers of right answers, or sums of grades.
 

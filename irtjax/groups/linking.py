@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.fits.fit_files import holds_fit
@@ -66,6 +67,7 @@ class Link:
         slope, intercept = 1 / self.slope, -self.intercept / self.slope
         return Link(slope, intercept, slope_se, intercept_se, covariance, self.method, self.common)
 
+    @checks_types
     def items(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table like `items.csv` of the other test, on the scale of the base; errors are given the link."""
         found = table.copy()
@@ -92,12 +94,13 @@ class Link:
         return "\n".join(lines)
 
 
+@checks_types
 def link(
     base: Any,
     other: Any,
     method: str = "stocking_lord",
     *,
-    items: Sequence[str] | None = None,
+    items: Sequence[str | int] | None = None,
     symmetric: bool = True,
     weights: str | tuple[Any, Any] = "normal",
     robust: bool = False,
@@ -152,7 +155,7 @@ def link(
             f"{int((slopes < 0).sum())} of {len(slopes)} common items have negative discriminations: their curves and "
             "the others' cancel in the expected score, which stocking_lord compares; take haebara",
             FitWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     of_items = [_errors_of(test, chosen.item_ids) for test in (base, other)]
     covariance = covariance_of_constants(chosen.base, chosen.other, method, at, symmetric, found, of_items)
@@ -176,7 +179,7 @@ class Both(NamedTuple):
         )
 
 
-def common_items(base: KnownTest, other: KnownTest, items: Sequence[str] | None) -> Both:
+def common_items(base: KnownTest, other: KnownTest, items: Sequence[str | int] | None) -> Both:
     """The common items.
 
     Raises:

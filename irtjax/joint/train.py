@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
@@ -43,6 +44,7 @@ class Predictions(NamedTuple):
     difficulty_sd: Float[np.ndarray, "S N"]
 
 
+@checks_types
 def train_jointly(
     task: Task,
     difficulties: Difficulties,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.networks import checks, yours
 from irtjax.networks.network import Network, Parameters, of_module
@@ -35,6 +36,7 @@ __all__ = [
 NETWORKS = tuple(KINDS)
 
 
+@checks_types
 def choices(task: Task) -> tuple[str, ...]:
     """Names of the networks of this package that can read the inputs of `task`."""
     return tuple(name for name, kind in KINDS.items() if _reads(kind, task))
@@ -52,6 +54,7 @@ def is_table(task: Task) -> bool:
     return isinstance(task.format, ImageFormat) and np.shape(task.train.inputs)[1:3] == (1, 1)
 
 
+@checks_types
 def usual_dropout(name: str) -> float:
     """The rate of a network unless another one is asked for; 0 for those that users bring."""
     return 0.0 if yours.is_name(name) else KINDS[name].dropout
@@ -62,6 +65,7 @@ def is_yours(name: str) -> bool:
     return yours.is_name(name)
 
 
+@checks_types
 def require(name: str) -> None:
     """Refuses a name that no network has; imports one of `package.module:NAME`.
 
@@ -76,6 +80,7 @@ def require(name: str) -> None:
         )
 
 
+@checks_types
 def build(name: str, task: Task, width: int, *, dropout: float | None = None) -> Network:
     """The network called `name`, sized for the inputs and classes of `task`.
 

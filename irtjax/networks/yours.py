@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen, nnx
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.networks.layers import image_values
 from irtjax.networks.network import Network, Parameters, of_module
@@ -59,6 +60,7 @@ class Yours:
 _KNOWN: dict[str, Yours] = {}
 
 
+@checks_types
 def from_module(module: Any, name: str | None = None) -> str:
     """Makes a Flax module known, and gives back its name, for `Recipe(network=...)`, `CrowdDesign(networks=...)` etc.
 
@@ -74,6 +76,7 @@ def from_module(module: Any, name: str | None = None) -> str:
     return _enter(_name_of(module, name), module).name
 
 
+@checks_types
 def from_functions(init: Callable[..., Parameters], logits: Callable[..., jax.Array], name: str) -> str:
     """Makes two pure functions known as a network, and gives back its name.
 

@@ -1,12 +1,13 @@
 """Pictures of a fit, whichever data it is of: a ranking, item curves, abilities beside difficulties, information."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from irtjax.arguments import names, whole_number
+from irtjax.arguments import checks_types, names, whole_number
 from irtjax.errors import InputError
 from irtjax.fits.fit_text import model_name
 from irtjax.fits.result import Z_95, Fit
@@ -39,7 +40,8 @@ FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
 REACH = 4.0  # standard deviations of the population that information is shown over
 
 
-def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
+@checks_types
+def curves(fit: Fit, items: str | Collection[str] | None = None) -> Figure:
     """Curves of items: the model's, and the share of right answers at each ability with its 95% band.
 
     Of grades, counts and shares the expected response, and the mean one, in the unit of the data; where the items that
@@ -67,7 +69,8 @@ def curves(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     return item_curves(shown, theta, model, empirical, [""] * len(shown), _title(fit), axis)
 
 
-def categories(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
+@checks_types
+def categories(fit: Fit, items: str | Collection[str] | None = None) -> Figure:
     """Category characteristic curves: the probability of each grade or category of an item at each ability.
 
     Args:
@@ -91,14 +94,14 @@ def categories(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     return category_curves(some.item_ids.tolist(), theta, categories_at(some, theta), some.scales, _title(fit))
 
 
-def _chosen(fit: Fit, items: str | Sequence[str] | None, of: np.ndarray | None = None) -> np.ndarray:
+def _chosen(fit: Fit, items: str | Collection[str] | None, of: np.ndarray | None = None) -> np.ndarray:
     """Positions of the items to show; without names a few of those `of` which is true."""
     ids = fit.responses.item_ids
     if items is None:
         order = np.argsort(fit.item_columns.get("difficulty", np.zeros(len(ids))), kind="stable")
         order = order if of is None else order[of[order]]
         return order[np.unique(np.linspace(0, len(order) - 1, min(FEW, len(order))).round().astype(int))]
-    items = names("items", items)
+    items = names(items)
     unknown = [item for item in items if item not in ids]
     if unknown:
         raise InputError(f"item '{unknown[0]}' is not in the fit")
@@ -115,6 +118,7 @@ def _shown(fit: Fit) -> np.ndarray:
     return np.linspace(mean - WIDEST * sd, mean + WIDEST * sd, len(GRID))
 
 
+@checks_types
 def wright(fit: Fit) -> Figure:
     """Abilities and difficulties on one scale (Wright and Stone 1979); of grades their thresholds.
 
@@ -139,7 +143,8 @@ def wright(fit: Fit) -> Figure:
     return wright_map(fit.ability, np.clip(difficulty[known], low, high), named, _title(fit), subjects, extreme, what)
 
 
-def information(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
+@checks_types
+def information(fit: Fit, items: str | Collection[str] | None = None) -> Figure:
     """Information of the test about ability, its standard error, and where the abilities are (Birnbaum 1968).
 
     Of counts a response has the mean number of trials of its item.
@@ -182,7 +187,8 @@ def information(fit: Fit, items: str | Sequence[str] | None = None) -> Figure:
     return plain(figure)
 
 
-def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Sequence[str] | None = None) -> Figure:
+@checks_types
+def ranking(fit: Fit, most: int = 30, groups: Mapping[Any, Any] | pd.Series | Sequence[Any] | None = None) -> Figure:
     """Subjects by ability, the most able first, each with its 95% interval: ability ± 1.96 standard errors.
 
     Intervals that overlap say that the order of two subjects may be chance. Where there are more than `most` subjects,
@@ -230,7 +236,7 @@ def ranking(fit: Fit, most: int = 30, groups: Mapping[str, str] | pd.Series | Se
     return plain(figure)
 
 
-def _groups(groups: Mapping[str, str] | pd.Series | Sequence[str] | None, ids: np.ndarray) -> np.ndarray:
+def _groups(groups: Mapping[Any, Any] | pd.Series | Sequence[Any] | None, ids: np.ndarray) -> np.ndarray:
     """The group of each subject.
 
     Raises:
@@ -254,8 +260,6 @@ def _groups(groups: Mapping[str, str] | pd.Series | Sequence[str] | None, ids: n
 
 
 def _require_one_dimension(fit: Fit) -> None:
-    if not isinstance(fit, Fit):
-        raise InputError(f"a picture of a {type(fit).__name__}, expected a fit: irtjax.load_fit restores a saved one")
     if fit.parameters.slope.shape[1] > 1:
         raise InputError(f"a fit in {fit.parameters.slope.shape[1]} dimensions: pictures are of one")
 

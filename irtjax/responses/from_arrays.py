@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.responses.masks import as_floats
 from irtjax.responses.matrix import MISSING
@@ -14,6 +15,7 @@ from irtjax.types import Shaped
 Ids = Sequence[str] | np.ndarray
 
 
+@checks_types
 def of_grades(
     table: Shaped[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, labels: Sequence[Any] = ()
 ) -> ScaledResponses:
@@ -44,6 +46,7 @@ def of_grades(
     return ScaledResponses(values, np.array(subject_ids), np.array(item_ids), (scale,) * array.shape[1])
 
 
+@checks_types
 def of_counts(
     successes: Shaped[np.ndarray, "J I"],
     trials: Any,
@@ -81,6 +84,7 @@ def of_counts(
     return ScaledResponses(values, np.array(subject_ids), np.array(item_ids), (Scale(),) * k.shape[1], trials)
 
 
+@checks_types
 def of_shares(
     table: Shaped[np.ndarray, "J I"], subject_ids: Ids, item_ids: Ids, *, ends: bool = True
 ) -> ScaledResponses:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.masks import unmasked
 from irtjax.storage.sources import shown
@@ -82,6 +83,7 @@ class ResponseMatrix:
     subject_ids: Shaped[np.ndarray, " J"]
     item_ids: Shaped[np.ndarray, " I"]
 
+    @checks_types
     def __init__(
         self,
         values: AnyArray | Sequence[Sequence[int]],
@@ -301,6 +303,7 @@ def completed(responses: Any, missing: str = "refuse") -> Any:
     raise InputError(f"{first} ({(~whole).sum():,} of {whole.size:,} subjects have missing answers): {advice}")
 
 
+@checks_types
 def grade(predictions: Shaped[AnyArray, "J I"], labels: Shaped[AnyArray, " I"]) -> Int[np.ndarray, "J I"]:
     """Grades predicted classes (J, I) against gold labels (I,): int8, 1 where equal, 0 where not.
 

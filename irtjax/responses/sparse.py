@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.compressed_rows import rows_of, sorted_answers
 from irtjax.responses.matrix import MISSING, ResponseMatrix, as_ids, described, require_unique
@@ -53,6 +54,7 @@ class SparseResponses(SparseScales):
     trials: Int[np.ndarray, " N"] | None = None
     averaged: int = 1
 
+    @checks_types
     def __init__(
         self,
         starts: Int[np.ndarray, " ends"],
@@ -94,6 +96,7 @@ class SparseResponses(SparseScales):
         object.__setattr__(self, "averaged", averaged)
 
     @classmethod
+    @checks_types
     def from_triples(
         cls,
         subjects: Any,
@@ -122,6 +125,7 @@ class SparseResponses(SparseScales):
         return cls(*checked, subject_ids, item_ids)
 
     @classmethod
+    @checks_types
     def from_scipy(
         cls, matrix: Any, subject_ids: Any = None, item_ids: Any = None, *, repeats: str = "refuse"
     ) -> "SparseResponses":

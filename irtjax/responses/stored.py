@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from irtjax import processes
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.responses.matrix import ResponseMatrix, as_ids, counts, described, require_unique, sound
 from irtjax.storage.sources import naming
@@ -198,6 +199,7 @@ class StoredResponses:
         InputError: ids that occur twice, or not as many as there are subjects and items.
     """
 
+    @checks_types
     def __init__(
         self,
         source: Source,

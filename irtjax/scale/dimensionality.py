@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.comparison.likelihood_ratio import ratio
 from irtjax.estimation.families import fit_families
 from irtjax.estimation.mml import fit_mml
@@ -42,6 +43,7 @@ class ParallelAnalysis(NamedTuple):
         return float(self.observed[0] / self.observed[1])
 
 
+@checks_types
 def parallel_analysis(values: Int[np.ndarray, "J I"], seed: int = 0, replications: int = 20) -> ParallelAnalysis:
     """Compares eigenvalues with those of noise (Horn 1965).
 
@@ -96,6 +98,7 @@ class Factors(NamedTuple):
     num_factors: int
 
 
+@checks_types
 def compare_factors(
     responses: ResponseMatrix | OnScales,
     model: str = "3pl",

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.problem import layout
 from irtjax.fits.result import Fit
@@ -35,6 +36,7 @@ C2, M2_STAR = "c2", "m2*"
 STEP = 1e-4  # logits, of a difference quotient
 
 
+@checks_types
 def item_fit(
     fit: Any, responses: Any = None, method: str | None = None, *, columns: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
@@ -95,6 +97,7 @@ def _s_x2(test: Tested, free: np.ndarray) -> pd.DataFrame:
     return s_x2(forms, p, np.exp(nodes.log_weights), top, free)
 
 
+@checks_types
 def person_fit(
     fit: Any, responses: Any = None, method: str = "map", *, columns: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
@@ -162,6 +165,7 @@ def _abilities(test: Tested, method: str) -> Float[np.ndarray, " J"]:
     return np.asarray(found.ability)
 
 
+@checks_types
 def local_dependence(
     fit: Any, responses: Any = None, method: str = "eap", *, columns: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
@@ -202,6 +206,7 @@ def local_dependence(
     return table.assign(first=ids[table["first"]], second=ids[table["second"]])
 
 
+@checks_types
 def overall_fit(
     fit: Any, responses: Any = None, statistic: str | None = None, *, columns: Mapping[str, str] | None = None
 ) -> OverallFit:

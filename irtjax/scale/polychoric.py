@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits.reading import AUTO, read
 from irtjax.responses.scaled import ScaledResponses
@@ -25,6 +26,7 @@ ENTRIES = 2**24  # of arrays at a time
 LEAST = 1e-12  # of a probability
 
 
+@checks_types
 def polychoric(responses: Any, grades: Any = None) -> Float[np.ndarray, "I I"]:
     """Matrix of polychoric correlations of ordered responses.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import processes
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.fits.fit_files import holds_fit, read_items
 from irtjax.fits.result import Fit, load_fit
@@ -37,6 +38,7 @@ from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Int
 
 
+@checks_types
 @processes.collective
 def score(
     items: Any,

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irtjax.arguments import LARGEST_SEED, whole_number
+from irtjax.arguments import LARGEST_SEED, checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.loops import mapped
@@ -29,6 +29,7 @@ REACH = 12.0  # posterior standard deviations to either side of the mean
 ROWS = 256  # subjects at a time
 
 
+@checks_types
 def plausible_values(
     items: Any,
     responses: Any,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax import networks, processes
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
@@ -30,6 +31,7 @@ PROBE_ERROR = 0.005
 COLUMNS = ["strategy", "seed", "epoch", *History._fields]
 
 
+@checks_types
 @processes.collective
 def compare_curricula(
     task: Task,

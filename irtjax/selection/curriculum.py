@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.populations.normal import Population
 from irtjax.selection import filtering
@@ -82,6 +82,7 @@ class Curriculum:
     options: CurriculumOptions
     epochs: list[Epoch]
 
+    @checks_types
     def __init__(
         self,
         difficulty: Any,
@@ -112,8 +113,8 @@ class Curriculum:
             InputError: an unknown rule; difficulties that are not finite; a share without a filter or a filter without
                 a share; `percent_correct` that is missing, of another length or out of range.
         """
-        self.item_ids = difficulty.index.to_numpy() if isinstance(difficulty, pd.Series) else np.arange(len(difficulty))
         as_difficulty(difficulty)  # or an error
+        self.item_ids = difficulty.index.to_numpy() if isinstance(difficulty, pd.Series) else np.arange(len(difficulty))
         self.difficulty = np.asarray(difficulty, float)
         if rule not in RULES:
             hint = ": give lengths as `difficulty`, and" if rule in STRATEGIES and STRATEGIES[rule].by_length else ","
@@ -149,6 +150,7 @@ class Curriculum:
         latest = self.epochs[-1]
         return self._order[latest.first : latest.first + latest.num_examples].astype(int)
 
+    @checks_types
     def indices(self, epoch: int, answers: Any = None, labels: Any = None) -> Int[np.ndarray, " K"]:
         """The examples to train on in an epoch.
 
@@ -179,6 +181,7 @@ class Curriculum:
         table = pd.DataFrame(self.epochs, columns=Epoch._fields).drop(columns="first")
         return table.assign(share=table.num_examples / self.difficulty.size)
 
+    @checks_types
     def save(self, path: str | Path) -> None:
         """Writes everything that later epochs depend on, difficulties included, as JSON.
 
@@ -202,6 +205,7 @@ class Curriculum:
         write_record(path, record)
 
     @classmethod
+    @checks_types
     def load(cls, path: str | Path, difficulty: Any = None) -> "Curriculum":
         """The curriculum that `save` wrote: it goes on as it would have.
 
@@ -272,7 +276,7 @@ class Curriculum:
         return Epoch(epoch, float(found.ability), float(found.standard_error), *numbers)
 
 
-def _share(rule: str, share: Any) -> float | None:
+def _share(rule: str, share: float | None) -> float | None:
     """A share as a number.
 
     Raises:
@@ -281,7 +285,7 @@ def _share(rule: str, share: Any) -> float | None:
     if (share is None) != (rule not in FILTERS):
         wants = "keeps a `share` of the examples: give it" if share is None else "has no `share`"
         raise InputError(f"`rule` {rule} {wants}")
-    if share is not None and not (isinstance(share, int | float | np.number) and 0 < share <= 1):
+    if share is not None and not 0 < share <= 1:
         raise InputError(f"`share` {share!r:.50}, expected a number above 0, to 1")
     return None if share is None else float(share)
 

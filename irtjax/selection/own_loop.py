@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_modes import ability_1pl
@@ -67,6 +68,7 @@ def scored(answers: Any, labels: Any = None) -> Int[AnyArray, " N"]:
     return _where(asked, (classes == labels).astype(np.int8), -1).astype(np.int8)
 
 
+@checks_types
 def ability(
     answers: Shaped[AnyArray, "..."],
     difficulty: Shaped[AnyArray, "..."],
@@ -102,6 +104,7 @@ def ability(
     return _ability(right, difficulty, population)
 
 
+@checks_types
 def select(
     difficulty: Shaped[AnyArray, "..."],
     ability: Float[AnyArray, ""] | float,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from irtjax.arguments import whole_number
+from irtjax.arguments import checks_types, whole_number
 from irtjax.selection.curriculum import Curriculum
 
 
@@ -19,6 +19,7 @@ class Sampler:
     training goes on as it would have. Give the loader the `batch_size` of the curriculum.
     """
 
+    @checks_types
     def __init__(self, curriculum: Curriculum, seed: int = 0) -> None:
         """A sampler of a curriculum.
 

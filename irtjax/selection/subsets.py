@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from irtjax import processes
+from irtjax.arguments import checks_types
 from irtjax.tasks import Task
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import Group, train_groups
@@ -80,6 +81,7 @@ class TrainedOnSubsets(NamedTuple):
     test_accuracy: Float[np.ndarray, " G"]
 
 
+@checks_types
 @processes.collective
 def train_on_subsets(
     task: Task,

@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.stats import t
 from statsmodels.stats.power import TTestPower
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, examples_to_reach, learning_curves
 from irtjax.selection.strategies import BASELINE
@@ -36,6 +37,7 @@ def detectable(values: pd.Series | np.ndarray | Sequence[float]) -> float:
     return float(effect * values.std(ddof=1))
 
 
+@checks_types
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """Curricula compared with the baseline, at the epoch of the best validation accuracy and along the whole curve.
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.responses.agreement import NO_ANSWER
 from irtjax.storage.sources import csv_rows, reading
@@ -56,6 +57,7 @@ def of_codes(answers: Int[np.ndarray, "R I"], item_ids: Shaped[np.ndarray, " I"]
     return Annotations(people, items, answers[people, items], len(answers), ids)
 
 
+@checks_types
 def read_annotations(path: str | Path) -> Annotations:
     """The labels in a CSV; cells that are empty or `na` are none.
 

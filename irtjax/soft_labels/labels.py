@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.soft_labels.annotations import Annotations, of_codes
 from irtjax.types import AnyArray, Float, Int, Shaped
@@ -88,6 +89,7 @@ def _shares(counts: np.ndarray) -> np.ndarray:
     return counts / counts.sum(-1, keepdims=True)
 
 
+@checks_types
 def divergence_by_number(
     answers: Int[AnyArray, "R I"] | Annotations,
     num_classes: int,

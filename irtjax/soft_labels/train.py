@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
@@ -35,6 +36,7 @@ class SoftItems:
         check_soft_labels(self.shares, self.split.ids)
 
 
+@checks_types
 def train_method(
     task: Task,
     items: SoftItems,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from irtjax import processes
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Outcome
 from irtjax.fits.result import Fit
@@ -41,6 +42,7 @@ BY_SVI = ("graded", "gpcm", "pcm", "rsm", "nominal", "binomial", "beta_binomial"
 BLOCK = 2**20  # responses, of which constants are added up at once
 
 
+@checks_types
 @processes.collective
 def fit_svi_families(
     responses: OnScales,

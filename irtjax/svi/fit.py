@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from irtjax import processes
-from irtjax.arguments import LARGEST_SEED, whole_number
+from irtjax.arguments import LARGEST_SEED, checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.estimation.driver import Info, Outcome, run
 from irtjax.fits.item_features import item_features
@@ -34,6 +34,7 @@ from irtjax.svi.start import starting_point
 MOST_BLOCKS = 1000  # of single answers; a step takes its time for each subject anyway
 
 
+@checks_types
 @processes.collective
 def fit_svi(
     responses: Responses,

@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.tasks import cifar10, digits, mnist, snli, sst2
 from irtjax.tasks.from_arrays import from_arrays
@@ -71,7 +73,8 @@ TASKS = {
 }
 
 
-def load(name: str, data_dir: str | None = None, **options: Any) -> Task:
+@checks_types
+def load(name: str, data_dir: str | Path | None = None, **options: Any) -> Task:
     """Loads a task by name.
 
     Args:

@@ -97,7 +97,7 @@ def choose_columns(
 
 
 def _listed(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
+    return (names,) if isinstance(names, str) else () if names is None else tuple(names)
 
 
 def _label(kinds: Mapping[str, str]) -> str:

@@ -1,5 +1,7 @@
 """Examples from a CSV file: for networks to answer that were trained on a task, or to train on beside it."""
 
+from pathlib import Path
+
 import numpy as np
 
 from irtjax.errors import InputError
@@ -11,7 +13,7 @@ from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import Examples, lookup_table, number_pieces, number_words, pad
 
 
-def read_split(path: str, task: Task) -> Split:
+def read_split(path: str | Path, task: Task) -> Split:
     """The examples of a file in the words of a task; others are unknown, and longer sentences than its own are cut.
 
     Raises:
@@ -48,7 +50,7 @@ def joined(sentences: tuple[list[str], ...]) -> np.ndarray:
     return np.array([" / ".join(map(str.strip, parts)) for parts in zip(*sentences, strict=True)], object)
 
 
-def read_examples(path: str, num_sentences: int, classes: tuple[str, ...]) -> Examples:
+def read_examples(path: str | Path, num_sentences: int, classes: tuple[str, ...]) -> Examples:
     """The examples of a file, in its order.
 
     It has a column `item_id`, `phrase_id` or `pair_id`, a column `text`, or `premise` and `hypothesis`, and a column

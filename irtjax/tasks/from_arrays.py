@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.labels import ClassNames
@@ -10,6 +11,7 @@ from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.task import Task
 
 
+@checks_types
 def from_arrays(
     inputs: Any,
     labels: Any,

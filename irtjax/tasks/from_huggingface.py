@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import Columns, Names, choose_columns, split_of
@@ -16,6 +17,7 @@ from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.task import SPLITS, Task
 
 
+@checks_types
 def from_huggingface(
     dataset: Any,
     *,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.storage.sources import naming, refuse_address
 from irtjax.tasks.building import Choices, Given, Note, build
@@ -16,6 +17,7 @@ from irtjax.tasks.task import Task
 ENDINGS = (".png", ".jpg", ".jpeg")
 
 
+@checks_types
 def from_images(
     folder: str | Path,
     *,

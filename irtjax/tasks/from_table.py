@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.storage.sources import naming, shown
 from irtjax.tasks.building import Choices, Given, Note, build
@@ -20,6 +21,7 @@ from irtjax.tasks.task import Task
 Source: TypeAlias = str | Path | pd.DataFrame
 
 
+@checks_types
 def from_table(
     source: Source,
     *,

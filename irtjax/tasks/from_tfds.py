@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.storage.sources import naming, one_line
 from irtjax.tasks import prepared, records
@@ -22,10 +23,11 @@ WITHHELD = -1  # the label of records without one
 KINDS = {"ClassLabel": "class", "Image": "image", "Text": "text"}
 
 
+@checks_types
 def from_tfds(
     dataset: str,
     *,
-    data_dir: str | None = None,
+    data_dir: str | Path | None = None,
     text: Names = None,
     features: Names = None,
     image: str | None = None,

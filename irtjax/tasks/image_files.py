@@ -1,7 +1,7 @@
 """Images from files and bytes, decoded by Pillow and brought to one size."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def decode_all(
 def _target(sizes: Mapping[tuple[int, int], str], size: Size, on_note: Note) -> tuple[int, int]:
     """Height and width to bring all images to."""
     if size is not None:
-        target = (size, size) if isinstance(size, int) else tuple(size)
+        target = tuple(size) if isinstance(size, Collection) else (size, size)
         if len(target) != 2 or min(target) < 1:
             raise InputError(f"`size`={size}: expected a number of pixels, or height and width")
         return target

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 
@@ -22,7 +23,7 @@ Key = tuple[str | int, ...]  # letters and digits of each sentence, and the labe
 Ids = dict[str, np.ndarray]
 
 
-def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> tuple[Ids, str]:
+def rename(path: str | Path, splits: dict[str, Examples], classes: tuple[str, ...]) -> tuple[Ids, str]:
     """Gives examples the ids that a CSV file has for their text.
 
     The file has a column `item_id`, `phrase_id` or `pair_id`, and a column `text`, or `premise` and `hypothesis`. Rows
@@ -71,7 +72,7 @@ def rename(path: str, splits: dict[str, Examples], classes: tuple[str, ...]) -> 
     return {split: renamed[split].astype(str) for split in SPLITS}, note
 
 
-def _read(path: str, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict[Key, list[str]], int]:
+def _read(path: str | Path, num_sentences: int, classes: tuple[str, ...]) -> tuple[dict[Key, list[str]], int]:
     """The ids of each key, and the number of rows with a text."""
     names: dict[Key, list[str]] = defaultdict(list)
     with reading(path) as file:
@@ -127,7 +128,7 @@ def label_number(label: str, classes: tuple[str, ...], line: int) -> int:
     return numbers[label]
 
 
-def _require_unique(path: str, ids: Ids) -> None:
+def _require_unique(path: str | Path, ids: Ids) -> None:
     counts = Counter(name for split in SPLITS for name in ids[split])
     name, count = counts.most_common(1)[0]
     if count > 1:

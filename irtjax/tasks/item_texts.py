@@ -1,6 +1,7 @@
 """Items as text, with whatever else a table tells of them: what difficulties are predicted from."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ class ItemTexts(NamedTuple):
         return joined(self.sentences)
 
 
-def read_item_texts(path: str, texts: Sequence[str] = (), columns: Sequence[str] = ()) -> ItemTexts:
+def read_item_texts(path: str | Path, texts: Sequence[str] = (), columns: Sequence[str] = ()) -> ItemTexts:
     """Reads a CSV file.
 
     Args:

@@ -11,7 +11,7 @@ from irtjax.storage.sources import shown
 
 MOST_CLASSES = 1000  # more different labels are seldom classes
 NAMES_SHOWN = 5
-ClassNames = Sequence[str] | Mapping[Any, str] | None
+ClassNames = Sequence[Any] | Mapping[Any, Any] | None
 
 
 def read_labels(labels: Any, place: Callable[[int], str]) -> np.ndarray:

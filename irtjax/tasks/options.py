@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
@@ -35,13 +36,13 @@ class TaskOptions:
         on_note: called with one line of news, such as how many words the vectors cover or how many ids were found.
     """
 
-    data_dir: str | None = None
+    data_dir: str | Path | None = None
     dataset: str | None = None
-    test_labels: str | None = None
-    item_ids: str | None = None
-    extra_items: str | None = None
-    glove: str | None = None
-    pretrained: str | None = None
+    test_labels: str | Path | None = None
+    item_ids: str | Path | None = None
+    extra_items: str | Path | None = None
+    glove: str | Path | None = None
+    pretrained: str | Path | None = None
     vectors: str = bounded("ppmi", choices=KINDS)
     embedding_dim: int = bounded(100, 1, WIDEST)
     min_count: int = bounded(2, 1)

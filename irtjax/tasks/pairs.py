@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.tasks.task import PADDING, Task, TextFormat
 from irtjax.tasks.text import least_padded
 
 
+@checks_types
 def packed(task: Task) -> Task:
     """The task with both sentences of an example in one row, for the network `bert`; others cannot read it.
 

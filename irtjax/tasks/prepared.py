@@ -46,7 +46,7 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
 
 
-def find(task: str, own: str, data_dir: str | None = None, dataset: str | None = None) -> Prepared:
+def find(task: str, own: str, data_dir: str | Path | None = None, dataset: str | None = None) -> Prepared:
     """The newest version of a data set that is prepared as array_record files.
 
     Args:

@@ -42,8 +42,6 @@ def files_of(path: str | Path) -> dict[str, list[Path]]:
     Raises:
         InputError: a folder without a file whose name begins with train.
     """
-    if not isinstance(path, (str, Path)):
-        raise InputError(f"a {type(path).__name__}, expected the path of a file or a table of pandas")
     refuse_address(path)
     path = Path(path).expanduser()
     if not path.is_dir():

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
 from irtjax.tasks.validation import require_classes, require_split
@@ -151,6 +152,7 @@ class Task:
         """C."""
         return len(self.classes)
 
+    @checks_types
     def split(self, name: str) -> Split:
         """The split called `name`."""
         return getattr(self, name)
@@ -180,6 +182,7 @@ def join(*splits: Split) -> Split:
     return Split(concatenate(inputs), concatenate(labels), concatenate(ids), concatenate(texts) if known else None)
 
 
+@checks_types
 def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     """Gives a random share of the training examples a wrong label, uniform over the other classes.
 
@@ -195,6 +198,7 @@ def flip_labels(task: Task, share: float, seed: int) -> tuple[Task, np.ndarray]:
     return dataclasses.replace(task, train=task.train._replace(labels=labels)), flipped
 
 
+@checks_types
 def sample_split(task: Task, name: Literal["train", "validation", "test"], count: int, seed: int) -> Task:
     """The task with a random sample of `count` examples of one split, in their order; its vocabulary stays as it is.
 

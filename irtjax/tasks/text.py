@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
 from irtjax.pretrained.pieces import Pieces
@@ -195,6 +196,7 @@ def least_padded(lengths: np.ndarray, longest: int, count: int = ROW_LENGTHS) ->
     return tuple((length,) for length in sorted(set(chosen) - {0}))
 
 
+@checks_types
 def bucket_of(inputs: Sequence[np.ndarray], buckets: Sequence[Sequence[int]]) -> np.ndarray:
     """The smallest bucket that holds all sentences of each example.
 
@@ -265,6 +267,7 @@ def decode(inputs: Sequence[np.ndarray], vocabulary: Sequence[str]) -> list[str]
     return [" / ".join(sentences) for sentences in zip(*spelled, strict=True)]
 
 
+@checks_types
 def describe(task: Task, split: Split) -> list[str]:
     """The text of each example of a text task; its words where the original text is not kept.
 

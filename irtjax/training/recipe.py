@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from irtjax import networks
-from irtjax.arguments import bounded, require_bounds
+from irtjax.arguments import bounded, checks_types, require_bounds
 from irtjax.errors import InputError
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
@@ -125,6 +125,7 @@ def _by_size(task: Task) -> Recipe:
     return dataclasses.replace(usual, width=usual.width * wider, steps_per_epoch=steps)
 
 
+@checks_types
 def default_recipe(task: Task, network: str | None = None, optimizer: str = "adam", momentum: float = 0.0) -> Recipe:
     """The recipe for a task, which has been tried on it; for other tasks, one by the kind and number of its examples.
 

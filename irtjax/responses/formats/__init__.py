@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, overload
 
+from irtjax.arguments import checks_types
 from irtjax.choices import LAST
 from irtjax.errors import InputError
 from irtjax.responses.formats import csv_matrix, json_lines, npz, parquet, shards
@@ -54,6 +55,7 @@ def read_responses(
     sparse: bool | None = None,
     repeats: str | None = None,
 ) -> InMemory: ...
+@checks_types
 def read_responses(
     path: Paths,
     *,
@@ -131,8 +133,6 @@ def _how(sparse: bool | None, repeats: str | None) -> How:
     Raises:
         InputError: one of the arguments is another.
     """
-    if sparse not in (None, True, False):
-        raise InputError(f"`sparse` {sparse!r}, expected True, False, or None for what takes less memory")
     if repeats not in (None, LAST):
         raise InputError(f"`repeats` {repeats!r}, expected {LAST!r}, or None to refuse several answers to an item")
     return How(sparse, repeats)
@@ -175,6 +175,7 @@ def read_given(
     return json_lines.read_given(_paths_of_lines(path), metric, filter)
 
 
+@checks_types
 def open_responses(
     path: str | Path,
     *,
@@ -253,7 +254,7 @@ def _paths_of_lines(paths: Paths) -> list[str | Path]:
 
 def _require_no_choice(path: str | Path, metric: json_lines.Names, filter: json_lines.Names) -> None:
     for name, given in (("metric", metric), ("filter", filter)):
-        if given:
+        if given is not None and len(given):
             raise InputError(f"{path}: is no file of a language-model harness: leave out `{name}`")
 
 
@@ -278,6 +279,7 @@ def _of_known_format(path: str | Path) -> Path:
     return Path(path)
 
 
+@checks_types
 def write_responses(responses: InMemory, path: str | Path) -> None:
     """Writes a response matrix in the format that the ending says (`.csv` or `.npz`, see `read_responses`).
 

@@ -101,7 +101,7 @@ def names_models(path: str | Path) -> bool:
 
 
 def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given or ())
+    return (given,) if isinstance(given, str) else () if given is None else tuple(given)
 
 
 def _place(paths: Sequence[str | Path], wanted: Wanted, at: int) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.responses.masks import unmasked
 from irtjax.responses.matrix import as_ids, require_sound_ids, require_unique, sound
@@ -28,6 +29,7 @@ FORMAT = 1
 Part = tuple[Shaped[np.ndarray, "J _"], Shaped[np.ndarray, " _"] | Sequence[str]]  # each of its own number of items
 
 
+@checks_types
 def write_shards(
     parts: Iterable[Part], subject_ids: Shaped[np.ndarray, " J"] | Sequence[str], folder: str | Path
 ) -> None:
