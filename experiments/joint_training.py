@@ -28,7 +28,7 @@ from irtjax import InputError
 from irtjax.arguments import LARGEST
 from irtjax.joint.outside import auc, outside_images, outside_texts
 from irtjax.joint.predicted import against_responses, outside_scores, together
-from irtjax.joint.train import Difficulties, train_jointly
+from irtjax.joint.train import Difficulties, require_sound, train_jointly
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.item_texts import read_item_texts
@@ -62,6 +62,8 @@ def main() -> None:
     app.refuse_idle({"no --outside": ["outside_columns"]})
     task = factory.load_task(chosen, task_flags.DATA_DIR.value)
     items = items_of(_ITEMS.value, task, need=NEED)
+    with app.naming(_ITEMS.value):
+        require_sound(task, _known(items))
     test = None if _TEST_ITEMS.value is None else items_of(_TEST_ITEMS.value, task, need=NEED, split="test")
     outside = _outside(task, chosen)
     own: dict[str, Any] = {"seeds": _SEEDS.value, "difficulty_weight": _WEIGHT.value}
@@ -73,6 +75,11 @@ def main() -> None:
     stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside), _write)
     made = document.made(used | {"items": _ITEMS.value, "test_items": _TEST_ITEMS.value}, directory)
     document.save("joint_training", joint_training.write(task, directory, test) | made, directory)
+
+
+def _known(items: pd.DataFrame) -> Difficulties:
+    """What the table says of the training items."""
+    return Difficulties(items.difficulty.to_numpy(), items.difficulty_se.to_numpy())
 
 
 def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:
@@ -100,7 +107,6 @@ def _train(
 ) -> dict[str, pd.DataFrame]:
     recipe = dataclasses.replace(factory.recipe_of(chosen), steps_per_epoch=None)
     progress = CurriculumProgress(recipe.max_epochs)
-    known = Difficulties(items.difficulty.to_numpy(), items.difficulty_se.to_numpy())
     asked = {TEST: task.test, **outside}
     networks, found = [], []
     trained: TrainedSeeds | None = None
@@ -108,7 +114,7 @@ def _train(
         with progress.strategy(method):
             trained = train_jointly(
                 task,
-                known,
+                _known(items),
                 factor * _WEIGHT.value,
                 recipe=recipe,
                 asked=asked,

@@ -80,8 +80,13 @@ def main() -> None:
     encoder = None if _PRETRAINED.value is None else read_pretrained(_PRETRAINED.value)
     features = features_of(items, encoder, items.table, "items")
     of_new = None if fresh is None else features_of(fresh, encoder, items.table, "new items")
+    for path, some in ((_TEXTS.value, features), (_NEW_ITEMS.value, of_new)):
+        with app.naming(path):
+            if some is not None:
+                some.blocks()  # or an error
+    compared = predictors(items, features)
     with app.naming(_RESPONSES.value):
-        found = study(responses, items, features, predictors(items, features))
+        found = study(responses, items, features, compared)
     given = {name: flags.FLAGS[name].value for name in ("responses", "texts", "pretrained", "glove", "new_items")}
     given |= app.lists(("text_columns", "covariates"))
     given |= {name: flags.FLAGS[name].value for name in ("model", "folds", "shown", "seed")}
@@ -189,7 +194,8 @@ def reliability_of(responses: Any) -> float:
 
 def predicted_table(fit: irtjax.Fit, items: ItemTexts, features: Features) -> pd.DataFrame:
     """One row per new item: its difficulty, and where 95% of such items are."""
-    mean, sd = new_items.regression(fit).predict(features.blocks().values)
+    with app.naming(_NEW_ITEMS.value):
+        mean, sd = new_items.regression(fit).predict(features.blocks().values, items.ids)
     columns: dict[str, Any] = {"item_id": items.ids, "difficulty": mean, "difficulty_sd": sd}
     columns |= {"low": mean - Z_95 * sd, "high": mean + Z_95 * sd, "text": items.shown()}
     return pd.DataFrame(columns)

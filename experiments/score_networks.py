@@ -10,8 +10,6 @@ networks.csv (one row per network and scale) and networks.png.
 On 2 CPU cores, a quarter of a minute.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from absl import flags
@@ -26,6 +24,7 @@ from irtjax.fits.fit_files import holds_fit
 from irtjax.populations.percentiles import percentile_among
 from irtjax.responses.joining import concatenate_items
 from irtjax.scoring.abilities import METHODS, item_table
+from irtjax.storage.sources import expanded
 from irtjax.storage.tables import read_table
 from irtjax.tasks.task import SPLITS
 
@@ -99,7 +98,7 @@ def crowd_of(path: str) -> tuple[pd.DataFrame, ResponseMatrix]:
     Raises:
         InputError: the folder is no run directory of a crowd.
     """
-    folder = Path(path).expanduser() / "crowd"
+    folder = expanded(path) / "crowd"
     if not (folder / "members.csv").is_file():
         raise InputError(f"{path}: no crowd/members.csv; expected a run directory of experiments.crowd")
     members = read_table(folder / "members.csv")

@@ -18,7 +18,9 @@ from experiments.common.interrupt import end_on_ctrl_c
 from experiments.common.streams import sound_streams
 from irtjax.errors import InputError, printable
 from irtjax.storage.files import discard_partial
+from irtjax.storage.sources import one_line
 
+NO_DEVICES = "Unable to initialize backend"  # what JAX says, which has no error of its own for that
 ALWAYS_FILES = ("responses", "items")  # flags; others may have values in place of a file
 
 
@@ -62,6 +64,10 @@ def run(
                 main()
         except InputError as error:
             _stop(as_flags(str(error)))
+        except RuntimeError as error:
+            if NO_DEVICES not in str(error):
+                raise
+            _stop(f"JAX finds no devices ({one_line(error)}): see the environment variable JAX_PLATFORMS")
 
     end_on_ctrl_c("; the same command goes on where it stopped" if resumes else "", discard_partial)
     warnings.simplefilter("ignore")

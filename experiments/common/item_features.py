@@ -20,22 +20,28 @@ class Features(NamedTuple):
     """Features of I items.
 
     Attributes:
+        ids: (I,) of the items.
         lengths: (I, texts) log of one more than the number of words.
         columns: (I, C) numbers as they are, and words as one column per word, 1 or 0.
         vectors: (I, H) or (I, 4H) of an encoder; (I, 0) without one.
     """
 
+    ids: np.ndarray
     lengths: np.ndarray
     columns: np.ndarray
     vectors: np.ndarray
 
     def blocks(self) -> ItemFeatures:
-        """All of them; lengths, columns and vectors are a block each, of a pair also u, v, |u - v| and u ∘ v."""
+        """All of them; lengths, columns and vectors are a block each, of a pair also u, v, |u - v| and u ∘ v.
+
+        Raises:
+            InputError: numbers that are too large.
+        """
         vectors = np.split(self.vectors, 1 if self.lengths.shape[1] == 1 else 4, axis=1)
         named = {"lengths": self.lengths, "columns": self.columns}
         named |= {f"vectors {at + 1}": part for at, part in enumerate(vectors)}
         parts = {name: part for name, part in named.items() if part.shape[1]}
-        return item_features(parts, np.arange(len(self.lengths)))
+        return item_features(parts, self.ids)
 
 
 def features_of(items: ItemTexts, encoder: Pretrained | None, like: pd.DataFrame, name: str) -> Features:
@@ -56,7 +62,7 @@ def features_of(items: ItemTexts, encoder: Pretrained | None, like: pd.DataFrame
         split, format = by_pieces(items.sentences, encoder)
         with reading_bar() as on_progress:
             vectors = features(format, encoder, split, lambda done, total: on_progress(name, done, total))
-    return Features(lengths, _columns(items.table, like), vectors)
+    return Features(items.ids, lengths, _columns(items.table, like), vectors)
 
 
 def _columns(table: pd.DataFrame, like: pd.DataFrame) -> np.ndarray:

@@ -5,6 +5,7 @@ JAX's distributed runtime joins them; `team` ends all where one fails. The first
 
 import contextlib
 import os
+import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -38,6 +39,8 @@ def joined(worded: Callable[[str], str]) -> Iterator[None]:
         yield
         return
     _fix_hash_seed()
+    if flags.FLAGS.process_id == 0:
+        require_port(flags.FLAGS.coordinator)
     last_word = quiet()
     _join(last_word)
     team = Team(last_word, worded)
@@ -81,7 +84,8 @@ def _asked() -> bool:
         raise InputError(
             f"--process_id={values['process_id']} of --num_processes={values['num_processes']}: the first is 0"
         )
-    if given and not values["coordinator"].rpartition(":")[2].isdigit():
+    port = values["coordinator"].rpartition(":")[2] if given else "1"
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
         raise InputError(f"--coordinator={values['coordinator']}: expected HOST:PORT")
     return bool(given) or flags.FLAGS.distributed
 
@@ -94,6 +98,23 @@ def _fix_hash_seed() -> None:
     """
     if os.environ.get("PYTHONHASHSEED", "random") == "random":
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {"PYTHONHASHSEED": "0"})
+
+
+def require_port(address: str) -> None:
+    """Refuses a port that process 0 cannot listen at: JAX's runtime would say nothing of it, or crash.
+
+    Raises:
+        InputError: says why.
+    """
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    try:
+        socket.create_server(("", int(address.rpartition(":")[2])), family=family, dualstack_ipv6=both).close()
+    except OSError as error:
+        raise InputError(
+            f"--coordinator={address}: process 0 cannot listen at that port ({os.strerror(error.errno or 0)}): take "
+            "another one for all processes"
+        ) from error
 
 
 def _join(last_word: Callable[[str], None]) -> None:

@@ -21,6 +21,7 @@ from experiments.common.memory import peak_memory
 from experiments.common.settings import FILES
 from irtjax import InputError, networks, processes, versions
 from irtjax.storage.files import whole_directory, whole_file, writable_directory
+from irtjax.storage.json_files import read_json
 from irtjax.tasks import Task
 from irtjax.training.resume import VISIBLE_SECONDS
 
@@ -85,7 +86,7 @@ def _open(output_dir: str, wanted: dict[str, Any]) -> Path:
         )
     if begun:
         try:
-            found: dict[str, Any] = dict(json.loads(config.read_text()))
+            found: dict[str, Any] = dict(read_json(config))
         except (ValueError, TypeError) as error:
             raise InputError(f"{config}: not the settings of a run ({error}); choose another --output_dir") from error
         different = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
@@ -184,9 +185,9 @@ def stage(directory: Path, name: str, title: str, work: Callable[[], T], write: 
 def _reuse(folder: Path, title: str) -> bool:
     """Looks at a stage that has been finished: it is, or an error."""
     try:
-        record = json.loads((folder / RECORD).read_text())
+        record = read_json(folder / RECORD)
         made_with, checksums = record["versions"], dict(record.get("checksums", {}))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder} is not a finished stage (no readable {RECORD}): remove it") from error
     found = _checksums(folder)
     for file, checksum in checksums.items():

@@ -8,6 +8,7 @@ import pandas as pd
 
 import irtjax
 from irtjax.errors import InputError
+from irtjax.storage.sources import expanded
 
 
 def difficulties_of(path: str) -> pd.Series:
@@ -16,7 +17,7 @@ def difficulties_of(path: str) -> pd.Series:
     Raises:
         InputError: there is no column of numbers called difficulty.
     """
-    folder = Path(path).expanduser()
+    folder = expanded(path)
     items = irtjax.read_items(folder / "items.csv" if folder.is_dir() else folder)
     if "difficulty" not in items:
         raise InputError(f"{path}: no column difficulty; experiments.fit_irt writes it for models of one dimension")

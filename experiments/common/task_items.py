@@ -1,6 +1,5 @@
 """Item parameters of a task's examples, from a file, and the cost of the crowd that they come from."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,12 +11,19 @@ from tqdm import tqdm
 from experiments.common import response_files
 from experiments.common.run_directory import RECORD
 from irtjax import InputError, read_items
+from irtjax.item_models.tables import MOST
 from irtjax.populations.normal import Population
 from irtjax.responses.matrix import proportion_correct
+from irtjax.storage.json_files import read_json
 from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 
 SHOWN = 3  # ids that an error names
+RANGES = {  # of what is read, and in words
+    "difficulty": (-MOST, MOST, f"at most {MOST:,.0f} logits in size"),
+    "difficulty_se": (0.0, MOST, f"a standard error from 0 to {MOST:,.0f} logits"),
+    "proportion_correct": (0.0, 1.0, "a share from 0 to 1"),
+}
 
 
 class CrowdCost(NamedTuple):
@@ -74,8 +80,9 @@ def items_of(
         bad = items.index[~np.isfinite(values)]
         if name == "proportion_correct":
             where = responses or path
-            if not len(bad):
-                bad, what = items.index[(values < 0) | (values > 1)], "expected a share from 0 to 1 as"
+        if not len(bad):
+            least, most, expected = RANGES[name]
+            bad, what = items.index[(values < least) | (values > most)], f"expected {expected} as"
         if len(bad):
             raise InputError(f"{where}: item {bad[0]}: {what} {name}{_others(bad)}")
     return items[list(need)].astype(float)
@@ -131,15 +138,15 @@ def crowd_cost(path: str) -> CrowdCost | None:
     """The cost of the crowd and the fit that made an `items.csv`; None if it is not in the run directory of a crowd."""
     for directory in Path(path).absolute().parents[:3]:
         try:
-            settings = json.loads((directory / "config.json").read_text())
+            settings = read_json(directory / "config.json")
             members = pd.read_csv(directory / "crowd" / "members.csv")
             records = directory / "crowd" / RECORD, Path(path).with_name("fit.json")
-            seconds = sum(json.loads(record.read_text())["seconds"] for record in records)
+            seconds = sum(read_json(record)["seconds"] for record in records)
             batch, steps = settings["batch_size"], settings["steps_per_epoch"]
             if settings.get("epoch") == "pass":
                 steps = np.maximum(members.subset_size // batch, 1)
             examples = int((members.epochs * steps).sum()) * batch
-        except (OSError, ValueError, KeyError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         return CrowdCost(len(members), examples, seconds)
     return None

@@ -28,13 +28,15 @@ from irtjax.populations.normal import Population
 from irtjax.populations.several import SeveralPopulations
 from irtjax.storage.archives import Arrays, read_arrays
 from irtjax.storage.files import whole_results, write_csv
+from irtjax.storage.json_files import parsed
+from irtjax.storage.sources import expanded
 from irtjax.storage.tables import read_table
 
 ARCHIVE = "fit.npz"
 GROUPS, COVARIATES, JUDGES = "groups.csv", "covariates.csv", "judges.csv"
 FILES = ("items.csv", "subjects.csv", GROUPS, COVARIATES, JUDGES, "fit.json", ARCHIVE)
 PROPORTION, FORMER_PROPORTION = "proportion_correct", "percent_correct"
-FORMAT = 3  # of the archive
+FORMAT = 4  # of the archive
 RECORD, CHECKSUM = "record", "checksum"  # its arrays that are bytes: JSON, and what that comes to
 ENTRIES = (
     "model",
@@ -75,7 +77,7 @@ def write(
     Raises:
         InputError: the directory cannot be written to.
     """
-    with whole_results(Path(directory).expanduser(), (GROUPS, COVARIATES, JUDGES)) as folder:
+    with whole_results(expanded(directory), (GROUPS, COVARIATES, JUDGES)) as folder:
         for name, table in tables.items():
             write_csv(table, folder / name)
         (folder / "fit.json").write_text(json.dumps(_finite(record), indent=2, allow_nan=False) + "\n")
@@ -106,7 +108,7 @@ def holds_fit(path: Any) -> bool:
 
 def _archive(path: str | os.PathLike) -> Path:
     """The archive in a folder, or the path itself if it names one."""
-    given = Path(path).expanduser()
+    given = expanded(path)
     return given if given.name == ARCHIVE else given / ARCHIVE
 
 
@@ -182,7 +184,7 @@ def _checked(arrays: Arrays) -> dict[str, Any]:
         InputError: they are not; other exceptions where there is no record.
     """
     content = arrays[RECORD].tobytes()
-    record: dict[str, Any] = json.loads(content)
+    record: dict[str, Any] = parsed(content.decode())
     if record["format"] != FORMAT:
         raise InputError(f"written by another version (format {record['format']}, expected {FORMAT}): fit again")
     wanted, found = record["checksums"], set(arrays) - {RECORD, CHECKSUM}

@@ -10,6 +10,8 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float, Int
 
+MOST = 1e100  # of a feature, the square of which is a number, too
+
 
 class ItemFeatures(NamedTuple):
     """Features of items, in blocks whose weights have a variance of their own.
@@ -38,7 +40,8 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
         item_ids: (I,) of the items.
 
     Raises:
-        InputError: items without features, other numbers of them, or values that are no finite numbers.
+        InputError: items without features, other numbers of them, values that are no finite numbers up to `MOST`,
+            or a table whose index has several levels.
     """
     if isinstance(features, ItemFeatures):
         return features
@@ -71,7 +74,7 @@ def new_items(features: Any) -> tuple[np.ndarray, ItemFeatures]:
         parts = list(features.values()) if isinstance(features, Mapping) else [features]
     tables = [part for part in parts if isinstance(part, pd.DataFrame | pd.Series)]
     if tables:
-        item_ids = np.asarray(tables[0].index.astype(str))
+        item_ids = np.asarray(_ids(tables[0], "features"))
     else:
         item_ids = np.array([f"item_{at + 1}" for at in range(len(np.atleast_1d(parts[0])) if parts else 0)])
     return item_ids, item_features(features, item_ids)
@@ -94,7 +97,7 @@ def _block(features: Any, item_ids: np.ndarray, name: str) -> Float[np.ndarray, 
     if isinstance(features, pd.Series):
         features = features.to_frame()
     if isinstance(features, pd.DataFrame):
-        table = features.set_axis(features.index.astype(str))
+        table = features.set_axis(_ids(features, name))
         if table.index.has_duplicates:
             raise InputError(f"{name} of item {str(table.index[table.index.duplicated()][0])!r} are there twice")
         missing = np.setdiff1d(item_ids, table.index)
@@ -108,7 +111,21 @@ def _block(features: Any, item_ids: np.ndarray, name: str) -> Float[np.ndarray, 
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or len(x) != len(item_ids) or not x.shape[1]:
         raise InputError(f"{name} of shape {x.shape}, expected one row for each of {len(item_ids):,} items")
-    if not np.isfinite(x).all():
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        raise InputError(f"{name} of item {str(item_ids[row])!r}: column {column + 1} is not finite")
+    bad = ~(np.abs(x) <= MOST)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        what = f"{x[row, column]:g}, of {MOST:g} at most" if np.isfinite(x[row, column]) else "not finite"
+        raise InputError(f"{name} of item {str(item_ids[row])!r}: column {column + 1} is {what}")
     return x
+
+
+def _ids(table: pd.DataFrame | pd.Series, name: str) -> pd.Index:
+    """The ids of the items of a table, its index as text.
+
+    Raises:
+        InputError: the index has several levels.
+    """
+    if table.index.nlevels > 1:
+        levels = ", ".join(map(repr, table.index.names))
+        raise InputError(f"{name} have an index of {table.index.nlevels} levels ({levels}): expected one, of item ids")
+    return table.index.astype(str)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.fits.item_features import new_items, require_same_names
-from irtjax.fits.regression import Regression
+from irtjax.fits.regression import Regression, require_finite
 
 INVERSE = {"asinh": (np.sinh, np.cosh), "log": (np.exp, np.exp)}  # of a scale of slopes, with its derivative
 
@@ -42,12 +42,14 @@ def predict(
     item_ids, given = new_items(features)
     require_same_names(given.names, names)
     x = given.values
-    difficulty, difficulty_sd = regression.predict(x)
+    difficulty, difficulty_sd = regression.predict(x, item_ids)
     discrimination, discrimination_sd = np.full(len(x), common_slope), np.zeros(len(x))
     if slope_regression is not None:
-        mean, sd = slope_regression.predict(x)
+        mean, sd = slope_regression.predict(x, item_ids)
         value, derivative = INVERSE[slope_scale]
-        discrimination, discrimination_sd = value(mean), derivative(mean) * sd
+        with np.errstate(over="ignore"):
+            discrimination, discrimination_sd = value(mean), derivative(mean) * sd
+        require_finite(item_ids, discrimination, discrimination_sd)
         steeper = np.maximum(1, least_slope / np.abs(discrimination))
         difficulty, difficulty_sd = steeper * difficulty, steeper * difficulty_sd
     return pd.DataFrame(

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from irtjax.errors import InputError
 from irtjax.fits.result import Fit
 from irtjax.responses.matrix import MISSING
 from irtjax.storage.files import whole_results
+from irtjax.storage.sources import expanded
 
 RESPONSES, VALUES = "responses.csv", "values.csv"
 ITEMTYPES = {
@@ -59,7 +59,7 @@ def to_mirt_csv(fit: Fit, directory: str | os.PathLike) -> None:
     rows.append(("GROUP", "", "COV_11", float(np.squeeze(fit.population.sd)) ** 2))
     responses = fit.responses.read()
     codes = pd.DataFrame(np.asarray(responses.values[:, :]), columns=[str(item) for item in responses.item_ids])
-    with whole_results(Path(directory).expanduser()) as folder:
+    with whole_results(expanded(directory)) as folder:
         codes.astype("Int64").mask(codes == MISSING).to_csv(folder / RESPONSES, index=False, na_rep="NA")
         pd.DataFrame(rows, columns=["item", "itemtype", "name", "value"]).to_csv(folder / VALUES, index=False)
 

@@ -1,15 +1,18 @@
 """Ridge regression of difficulties on features of items, with all variances estimated (empirical Bayes)."""
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from irtjax.errors import InputError
 from irtjax.types import AnyArray, Float, Int
 
 LEAST_SD, MOST_SD = 1e-3, 1e2  # of a standard deviation, in logits
 NEVER = 1e8  # variance of what says nothing
+SMALL = 200  # rows of a matrix up to which a second thread costs more time than it saves
 FLAT = 0.05  # of the usual start: a search that begins at less may stay there
 
 
@@ -19,7 +22,9 @@ class Regression(NamedTuple):
     Attributes:
         mean: () of the items.
         weights: (F,) posterior means of w.
-        covariance: (F + 1, F + 1) of the mean and the weights.
+        covariance: (R + 1, R + 1) of the mean and of V'w; in the other directions the weights are as their prior has
+            them, independent of these, with a variance of ω².
+        directions: (F, R) V, orthonormal: those that the items differ in, and all of them where R = F.
         centre, scale: (F,) of the features. scale is their standard deviation, 1 where a feature is the same for all
             items; in a block whose weights have a smaller deviation than ω, as much larger.
         residual_sd: () τ, of what features do not tell.
@@ -30,25 +35,42 @@ class Regression(NamedTuple):
     mean: AnyArray
     weights: AnyArray
     covariance: AnyArray
+    directions: AnyArray
     centre: AnyArray
     scale: AnyArray
     residual_sd: AnyArray
     weight_sd: AnyArray
 
-    def predict(self, features: Float[AnyArray, "I F"]) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
+    def predict(
+        self, features: Float[AnyArray, "I F"], item_ids: Sequence[str] | np.ndarray | None = None
+    ) -> tuple[Float[np.ndarray, " I"], Float[np.ndarray, " I"]]:
         """Difficulties of items that nobody has answered: means and standard deviations (I,), residual included.
 
+        Args:
+            features: of these items.
+            item_ids: their names, for errors.
+
         Raises:
-            InputError: another number of features, or values that are not finite.
+            InputError: another number of features, values that are not finite, or so far from those of the fit that a
+                prediction is not.
         """
         features = np.asarray(features, np.float64)
         if features.ndim != 2 or features.shape[1] != len(self.weights):
             raise InputError(f"features of shape {features.shape}, expected {len(self.weights)} columns")
         if not np.isfinite(features).all():
             raise InputError("features that are not finite")
-        design = _design((features - self.centre) / self.scale)
-        variance = ((design @ self.covariance) * design).sum(1)
-        return design @ np.append(self.mean, self.weights), np.sqrt(variance + self.residual_sd**2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (features - self.centre) / self.scale
+            mean, sd = np.asarray(self.mean + z @ self.weights), np.sqrt(self.variance(z, 1.0) + self.residual_sd**2)
+        require_finite(item_ids, mean, sd)
+        return mean, sd
+
+    def variance(self, z: Float[np.ndarray, "N F"], of_mean: float) -> Float[np.ndarray, " N"]:
+        """The variance of c mean + w'z for each of N vectors z, with the same c, `of_mean`, for all."""
+        turned = z @ self.directions
+        design = np.column_stack([np.full(len(z), of_mean), turned])
+        beside = (z**2).sum(1) - (turned**2).sum(1)  # the square of what is left of z in the other directions
+        return ((design @ self.covariance) * design).sum(1) + self.weight_sd**2 * np.maximum(beside, 0.0)
 
     def rescaled(self, factor: float) -> "Regression":
         """The same of difficulties that are multiplied by a positive factor."""
@@ -73,7 +95,8 @@ def regress(
         y_i = mean + w' z_i + r_i + e_i,    w_k ~ N(0, ω_g²),    r_i ~ N(0, τ²),    e_i ~ N(0, v_i)
 
     for features z in standard deviations, k in block g; the mean has no prior. τ and all ω are those under which y is
-    likeliest, w and the mean integrated out (type II maximum likelihood; MacKay 1992), found by L-BFGS.
+    likeliest, w and the mean integrated out (type II maximum likelihood; MacKay 1992), found by L-BFGS. With
+    fewer items than features the items differ in I directions of the F at most, and no matrix is larger than (F, I).
 
     Args:
         difficulty: (I,) y.
@@ -85,11 +108,27 @@ def regress(
     Returns:
         The regression, with the largest ω; features of the other blocks are scaled down to it.
     """
-    import scipy.optimize  # takes a while to import, and few need it
-
     y, features = np.asarray(difficulty, np.float64), np.asarray(features, np.float64)
     block = np.zeros(features.shape[1], int) if blocks is None else np.asarray(blocks)
-    noise = np.minimum(np.asarray(variance, np.float64), NEVER)
+    with _blas().limit(limits=1 if min(features.shape) < SMALL else None, user_api="blas"):
+        return _regress(y, np.asarray(variance, np.float64), features, near, block)
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """The threads of linear algebra; asked for once SciPy's is loaded, which is not NumPy's."""
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController()
+
+
+def _regress(
+    y: np.ndarray, variance: np.ndarray, features: np.ndarray, near: Regression | None, block: np.ndarray
+) -> Regression:
+    import scipy.linalg
+    import scipy.optimize  # both take a while to import, and few need them
+
+    noise = np.minimum(variance, NEVER)
     y = np.where(noise < NEVER, y, 0.0)
     centre, deviation = centre_and_scale(features)
     design = _design((features - centre) / deviation)
@@ -100,7 +139,8 @@ def regress(
     if near is not None:  # but not at a bound, where the evidence is flat
         begin = np.maximum([near.residual_sd, *(near.weight_sd * deviation / near.scale)[first]], FLAT * begin)
     bounds = [(np.log(LEAST_SD), np.log(MOST_SD))] * begin.size
-    if y.size < block.size:  # a matrix of items is the smaller one
+    by_items = y.size < block.size  # a matrix of items is the smaller one
+    if by_items:
         evidence = functools.partial(_minus_evidence_by_items, y=y, noise=noise, products=_products(design, block))
     else:
         evidence = functools.partial(_minus_evidence, y=y, noise=noise, design=design, block=block)
@@ -112,17 +152,19 @@ def regress(
         bounds=bounds,
     )
     residual_sd, *by_block = np.exp(found.x)
-    weight_sd = np.array(by_block)[block]
-    posterior = _posterior(residual_sd, weight_sd, y, noise, design)
     varying = np.unique(block[np.ptp(features, axis=0) > 0])
     largest = np.max(np.array(by_block)[varying] if varying.size else by_block)
-    share = weight_sd / largest  # of a block with smaller weights, which have ω too where its features are smaller
-    to_shared = 1 / np.append(1.0, share)
-    mean, *weights = posterior.coefficients * to_shared
+    share = np.array(by_block)[block] / largest  # of smaller weights, which have ω too where features are smaller
+    z = design[:, 1:] * share
+    directions = scipy.linalg.qr(z.T, mode="economic")[0] if by_items else np.eye(block.size)
+    turned = _design(z @ directions if by_items else z)
+    posterior = _posterior(residual_sd, np.full(directions.shape[1], largest), y, noise, turned)
+    mean, *weights = posterior.coefficients
     return Regression(
         np.asarray(mean),
-        np.array(weights),
-        posterior.covariance() * to_shared[:, None] * to_shared,
+        directions @ weights,
+        posterior.covariance(),
+        directions,
         centre,
         deviation / share,
         np.asarray(residual_sd),
@@ -130,9 +172,24 @@ def regress(
     )
 
 
+def require_finite(item_ids: Sequence[str] | np.ndarray | None, *predicted: Float[np.ndarray, " I"]) -> None:
+    """Refuses predictions that are not finite.
+
+    Raises:
+        InputError: names the item, or the row.
+    """
+    bad = ~np.all(np.isfinite(predicted), axis=0)
+    if bad.any():
+        at = int(np.argmax(bad))
+        which = f"in row {at + 1}" if item_ids is None else f"of item {str(item_ids[at])!r}"
+        raise InputError(f"features {which} are so far from those of the fit that nothing can be predicted: mend them")
+
+
 def centre_and_scale(features: Float[np.ndarray, "I F"]) -> tuple[Float[np.ndarray, " F"], Float[np.ndarray, " F"]]:
     """Means and standard deviations of features; 1 where a feature is the same for all items, exactly."""
-    return features.mean(0), np.where(np.ptp(features, axis=0) > 0, features.std(0), 1.0)
+    unit = np.ldexp(1.0, np.frexp(np.abs(features).max(0))[1])  # a power of two, so that it changes no digit
+    scaled = features / unit  # the squares of very small numbers would be 0
+    return unit * scaled.mean(0), np.where(np.ptp(features, axis=0) > 0, unit * scaled.std(0), 1.0)
 
 
 def _design(standardised: np.ndarray) -> np.ndarray:

@@ -10,12 +10,15 @@ import numpy as np
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
+from irtjax.item_models.tables import MOST
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
+
+LEAST_SPREAD = 1e-6  # logits; difficulties that spread less are equal
 
 
 class Difficulties(NamedTuple):
@@ -104,18 +107,33 @@ def train_jointly(
 
 def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.ndarray, float, float]:
     """(N, 4) label, m, s and λ, with m of mean 0 and deviation 1; and the mean and deviation that it had."""
+    require_sound(task, difficulties)
     m, s = (np.asarray(column, float) for column in difficulties)
-    if m.shape != task.train.labels.shape or s.shape != m.shape:
-        raise InputError(f"{m.size} difficulties for {len(task.train.labels)} training examples, expected one each")
-    if not (np.isfinite(m).all() and np.isfinite(s).all() and (s >= 0).all()):
-        raise InputError("difficulties that are not finite, or have negative standard deviations")
     if not 0 <= weight < np.inf:
         raise InputError(f"`weight`={weight}: expected a finite number, 0 or more")
     mean, sd = float(m.mean()), float(m.std())
-    if np.ptp(m) == 0:
-        raise InputError("all training items are equally difficult: nothing is to be learned of that")
     columns = task.train.labels, (m - mean) / sd, s / sd, np.full(m.shape, weight)
     return np.stack(columns, axis=1).astype(np.float32), mean, sd
+
+
+def require_sound(task: Task, difficulties: Difficulties) -> None:
+    """Refuses difficulties of which nothing can be learned.
+
+    Raises:
+        InputError: see `train_jointly`.
+    """
+    m, s = (np.asarray(column, float) for column in difficulties)
+    if m.shape != task.train.labels.shape or s.shape != m.shape:
+        raise InputError(f"{m.size} difficulties for {len(task.train.labels)} training examples, expected one each")
+    bad = ~((np.abs(m) < MOST) & (s >= 0) & (s < MOST))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"training example {str(task.train.ids[at])!r}: difficulty {m[at]:g} with standard deviation {s[at]:g}, "
+            f"expected numbers of less than {MOST:,.0f} logits, and a deviation of 0 or more"
+        )
+    if np.ptp(m) == 0 or m.std() < LEAST_SPREAD:
+        raise InputError("all training items are equally difficult: nothing is to be learned of that")
 
 
 @functools.cache

@@ -1,18 +1,19 @@
 """Reads a pre-trained encoder of the BERT type from a folder, `config.json` and `model.safetensors`."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import local_file, reading
+from irtjax.storage.json_files import parsed
+from irtjax.storage.sources import expanded, local_file, reading, shown
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TYPE = "bert"  # of an encoder whose forward pass `irtjax.networks.bert` has
 PICKLED = "pytorch_model.bin"
+MOST = 2**40  # of a size
 PREFIXES = ("", "bert.")  # of names of weights: of the encoder alone, or within a model for some task
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -86,7 +87,7 @@ def read_pretrained(folder: str | Path) -> Pretrained:
     Raises:
         InputError: names the file that is missing, damaged or of another architecture.
     """
-    folder = Path(folder).expanduser()
+    folder = expanded(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no folder; expected one with {CONFIG}, {WEIGHTS} and a vocabulary")
     config = _read_config(folder / CONFIG)
@@ -102,28 +103,26 @@ def read_pretrained(folder: str | Path) -> Pretrained:
 
 def _read_config(path: Path) -> BertConfig:
     with reading(path) as file:
-        try:
-            values = json.loads(file.read_text("utf-8"))
-        except json.JSONDecodeError as error:
-            raise InputError(f"line {error.lineno} is not JSON ({error.msg})") from error
+        values = parsed(file.read_text("utf-8-sig"))
         if not isinstance(values, dict) or "model_type" not in values:
             raise InputError("has no model_type: is it the config.json of an encoder?")
         if values["model_type"] != TYPE:
             raise InputError(
-                f"model_type is {values['model_type']!r}: only encoders of the type {TYPE!r} are read, such as BERT, "
-                "MiniLM and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
+                f"model_type is {shown(values['model_type'])}: only encoders of the type {TYPE!r} are read, such as "
+                "BERT, MiniLM and most sentence encoders; not RoBERTa, DistilBERT or ModernBERT, whose layers differ"
             )
         values = _UNSAID | values
         for name, expected in _EXPECTED.items():
             if values.get(name, expected) != expected:
-                raise InputError(f"{name} is {values[name]!r}: only encoders with {expected!r} are read")
+                raise InputError(f"{name} is {shown(values[name])}: only encoders with {expected!r} are read")
         missing = [name for name in _FIELDS.values() if name not in values]
         if missing:
             raise InputError(f"has no {missing[0]}")
         config = BertConfig(**{field: values[name] for field, name in _FIELDS.items()})
         for field, value in config._asdict().items():
-            if isinstance(value, bool) or not isinstance(value, float if field == "epsilon" else int) or value <= 0:
-                raise InputError(f"{_FIELDS[field]} is {value!r}, expected a positive number")
+            known = isinstance(value, float if field == "epsilon" else int) and not isinstance(value, bool)
+            if not known or not 0 < value < MOST:
+                raise InputError(f"{_FIELDS[field]} is {shown(value)}, expected a positive number")
         if config.width % config.heads:
             raise InputError(f"{config.heads} heads of attention do not divide a width of {config.width}")
     return config
@@ -162,7 +161,10 @@ def _arrange(tensors: dict[str, np.ndarray], config: BertConfig, path: Path) -> 
     def get(name: str, *shape: int) -> np.ndarray:
         if name not in tensors:
             raise InputError(f"{path}: has no {name}, which {CONFIG} asks for")
-        tensor = np.asarray(tensors[name], np.float32)
+        if tensors[name].dtype.kind != "f":
+            raise InputError(f"{path}: {name} has numbers of type {tensors[name].dtype}, expected floating-point ones")
+        with np.errstate(over="ignore"):  # what float32 cannot hold is not finite
+            tensor = np.asarray(tensors[name], np.float32)
         if tensor.shape != shape:
             raise InputError(f"{path}: {name} has shape {tensor.shape}, {CONFIG} says {shape}")
         if not np.isfinite(tensor).all():

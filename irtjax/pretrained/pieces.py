@@ -1,12 +1,12 @@
 """Sentences as the word pieces of a pre-trained encoder."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
+from irtjax.storage.json_files import read_json
 from irtjax.storage.sources import reading
 
 TOKENIZER, VOCABULARY, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
@@ -56,6 +56,7 @@ def _read_tokenizer(folder: Path) -> Any:
     except ImportError as error:
         raise InputError(f"{folder}: to read its vocabulary, pip install 'irtjax[pretrained]'") from error
     name = TOKENIZER if (folder / TOKENIZER).exists() else VOCABULARY
+    lower = _lower_case(folder)
     with reading(folder / name) as path:
         try:
             if name == TOKENIZER:
@@ -63,11 +64,16 @@ def _read_tokenizer(folder: Path) -> Any:
                 tokenizer.no_truncation()
                 tokenizer.no_padding()
                 return tokenizer
-            return BertWordPieceTokenizer(str(path), lowercase=_lower_case(folder))
+            return BertWordPieceTokenizer(str(path), lowercase=lower)
         except Exception as error:  # the package raises nothing more particular
             raise InputError(f"is damaged or of another kind ({error}): copy it again") from error
 
 
 def _lower_case(folder: Path) -> bool:
+    """What the settings of the vocabulary say of capitals; none are lower case."""
     settings = folder / SETTINGS
-    return not settings.exists() or json.loads(settings.read_text("utf-8")).get("do_lower_case", True)
+    found = read_json(settings) if settings.exists() else {}
+    lower = found.get("do_lower_case", True) if isinstance(found, dict) else None
+    if not isinstance(lower, bool):
+        raise InputError(f"{settings}: do_lower_case is not there or neither true nor false: copy it again")
+    return lower

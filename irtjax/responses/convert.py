@@ -24,7 +24,7 @@ from irtjax.responses.formats.data_frames import (
 from irtjax.responses.formats.given import Given, of_array, of_scipy, of_sparse
 from irtjax.responses.formats.long_tables import LONG_COLUMNS, long_names
 from irtjax.responses.formats.shards import holds_shards
-from irtjax.responses.masks import unmasked
+from irtjax.responses.masks import as_array
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
@@ -208,11 +208,7 @@ def _of_array(data: Any, item_ids: Sequence[str] | None) -> ResponseMatrix:
 
 def _array_and_ids(data: Any, item_ids: Sequence[str] | None) -> tuple[np.ndarray, list[str], list[str]]:
     """An array of subjects by items, and names of both."""
-    data = unmasked(data)
-    try:
-        array = np.asarray(data)
-    except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
-        raise InputError(f"responses of type {type(data).__name__} are no rows of equal length ({error})") from error
+    array = as_array(data)
     if array.dtype.kind in "US" and not isinstance(data, np.ndarray):  # numbers and NaN among texts stay what they are
         array = np.asarray(data, object)
     if array.ndim != 2:

@@ -8,6 +8,8 @@ from irtjax.errors import InputError
 
 MISSING: dict[str, Any] = {"f": np.nan, "O": None, "U": ""}  # by the kind of an array; of integers and booleans -1
 
+KINDS = "biufOUS"  # of arrays that responses may come in
+
 
 def unmasked(values: Any) -> Any:
     """A masked array of NumPy as one in which masked cells are missing: NaN, None, "" or -1; anything else as it is.
@@ -20,6 +22,26 @@ def unmasked(values: Any) -> Any:
     if kind in "bu":
         data = data.astype(np.promote_types(data.dtype, np.int8))
     return np.where(np.ma.getmaskarray(values), MISSING.get(kind, -1), data)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Responses as an array of numbers, texts or objects, in which masked cells are missing.
+
+    Raises:
+        InputError: rows of other lengths, or records, dates, complex numbers and others that are no responses.
+    """
+    given = unmasked(values)
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
+        raise InputError(f"responses of type {type(values).__name__} are no rows of equal length ({error})") from error
+    if array.dtype.name == "bfloat16":  # of JAX, which NumPy takes for bytes
+        return array.astype(np.float32)
+    if array.dtype.names:
+        raise InputError("responses are records, expected numbers: make an array with one column of each item")
+    if array.dtype.kind not in KINDS:
+        raise InputError(f"responses of type {array.dtype}, expected numbers or texts")
+    return array
 
 
 def as_floats(values: Any) -> np.ndarray:

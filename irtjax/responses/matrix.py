@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError, NotScoredError
-from irtjax.responses.masks import unmasked
+from irtjax.responses.masks import as_array
 from irtjax.storage.sources import shown
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
@@ -90,7 +90,7 @@ class ResponseMatrix:
         subject_ids: np.ndarray | Sequence[str],
         item_ids: np.ndarray | Sequence[str],
     ) -> None:
-        values = np.asarray(unmasked(values))
+        values = as_array(values)
         if values.dtype.kind not in "biuf":
             raise InputError(f"responses of type {values.dtype}, expected integers")
         subjects, items = as_ids(subject_ids, "subject"), as_ids(item_ids, "item")

@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -35,6 +34,7 @@ from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
 from irtjax.scoring.one_subject import METHODS, by_method, num_points, require_one_dimension
 from irtjax.scoring.sparse_scores import abilities_by_answer
+from irtjax.storage.sources import expanded
 from irtjax.types import Int
 
 
@@ -263,7 +263,7 @@ def item_table(items: Any) -> pd.DataFrame:
         fit = items if isinstance(items, Fit) else load_fit(items)
         return fit.items().set_index("item_id")
     if isinstance(items, str | os.PathLike):
-        return read_items(Path(items).expanduser()).set_index("item_id")
+        return read_items(expanded(items)).set_index("item_id")
     if not isinstance(items, pd.DataFrame):
         raise InputError(f"items of type {type(items).__name__}: expected a fit, a table or a path")
     table = items.set_index("item_id") if "item_id" in items else items

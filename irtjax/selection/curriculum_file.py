@@ -13,6 +13,7 @@ from irtjax.arguments import whole_number
 from irtjax.errors import InputError
 from irtjax.selection.own_loop import as_difficulty
 from irtjax.storage.files import whole_file
+from irtjax.storage.json_files import read_json
 
 FORMAT = "irtjax curriculum 1"
 NOT_A_RECORD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # what other JSON leads to
@@ -56,10 +57,7 @@ def read_record(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, or is something else.
     """
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+    record = read_json(path)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f"{path}: not a curriculum that `Curriculum.save` wrote, expected `format` {FORMAT!r}")
     return record

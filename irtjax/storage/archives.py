@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from irtjax.errors import InputError
+from irtjax.storage.memory import require_memory
 from irtjax.storage.sources import one_line
 
 Arrays = dict[str, np.ndarray]
@@ -28,7 +29,8 @@ def read_arrays(path: str | Path, names: Collection[str] = (), *, uncompressed: 
         uncompressed: whether it is refused where its arrays would take more memory than it has bytes.
 
     Raises:
-        InputError: it cannot be read, is damaged, or lacks an array; the message does not name the file.
+        InputError: it cannot be read, is damaged, lacks an array, or takes more memory than there is; the message does
+            not name the file.
     """
     try:
         with Path(path).open("rb") as file:
@@ -55,11 +57,15 @@ def _arrays(file: BinaryIO, names: Collection[str], most_bytes: int | None) -> A
         with warnings.catch_warnings(), zipfile.ZipFile(file) as archive:
             warnings.simplefilter("ignore")  # of headers that old versions of NumPy wrote
             members = archive.namelist()
-            if most_bytes is not None and sum(member.file_size for member in archive.infolist()) > most_bytes:
+            sizes = {member.filename: member.file_size for member in archive.infolist()}
+            if most_bytes is not None and sum(sizes.values()) > most_bytes:
                 raise ValueError("arrays that are larger than the file")
             missing = [name for name in names if name + ENDING not in members]
             wanted = [] if missing else names or [member.removesuffix(ENDING) for member in members]
+            require_memory(sum(sizes.get(name + ENDING, 0) for name in wanted))
             arrays = {name: _array(archive, name + ENDING) for name in wanted}
+    except InputError:
+        raise
     except Exception as error:  # whatever zipfile, its decoders and NumPy raise on damaged files
         raise InputError(f"not an NPZ file of plain arrays ({one_line(error)})") from error
     if missing:

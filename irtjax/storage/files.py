@@ -91,7 +91,7 @@ def _filled(path: Path, made: list[Path], former: Collection[str], begun: Callab
             _OPEN[partial] = made
             begun()
             yield partial
-            with _uninterrupted():
+            with _alone(path), _uninterrupted():
                 _require_places(partial, path)
                 for name in former:
                     _remove(path / name)
@@ -116,6 +116,8 @@ def writable_directory(path: str | Path) -> Path:
     path = Path(path)
     if exists(path) and not path.is_dir():
         raise InputError(f"{path}: is a file, expected a folder or a new name")
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path}: is a link to {os.readlink(path)}, which is not there: make that folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -221,6 +223,19 @@ def _move_files(source: Path, target: Path) -> None:
         file.replace(place)
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits until no other process moves results into a folder, so that those of two do not mix."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if folder not in _OPEN:  # one that this process is about to write has a lock already
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _missing(path: Path) -> list[Path]:
     """The folders that would have to be made for `path`, the innermost first."""
     return [folder for folder in (path, *path.parents) if not exists(folder)]
@@ -239,15 +254,19 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _naming_full_disks(partial: Path, path: Path) -> Iterator[None]:
-    """One line about a disk that is full instead of the error of whoever wrote, with the name that people know."""
+    """One line about a disk that is full, or a folder that is gone, instead of the error of whoever wrote.
+
+    It has the name that people know.
+    """
     try:
         yield
     except InputError as error:
         raise InputError(str(error).replace(str(partial), str(path))) from error
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in FULL and partial.exists():
             raise
-        raise InputError(f"{path}: cannot be written ({_reason(error)})") from error
+        reason = _reason(error) if error.errno in FULL else "its folder was removed meanwhile"
+        raise InputError(f"{path}: cannot be written ({reason})") from error
 
 
 def _reason(error: Exception) -> str:

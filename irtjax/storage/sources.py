@@ -68,6 +68,18 @@ def local_file(path: str | Path) -> Path:
     return path
 
 
+def expanded(path: str | os.PathLike) -> Path:
+    """A path in which `~` stands for the home folder.
+
+    Raises:
+        InputError: there is no such user, or no home folder is known.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{path}: no home folder is known for {Path(path).parts[0]}: write it out") from error
+
+
 def refuse_address(path: str | Path) -> None:
     """Refuses what is on the network: this library fetches nothing.
 

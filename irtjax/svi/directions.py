@@ -56,7 +56,7 @@ def rotated(features: Float[np.ndarray, "I F"]) -> Rotation:
 def coefficients(found: Regression, rotation: Rotation) -> Normal:
     """Means and standard deviations of c (K,) from those of w."""
     to_c = rotation.vectors * rotation.directions.spread
-    return Normal(to_c.T @ found.weights, np.sqrt(((found.covariance[1:, 1:] @ to_c) * to_c).sum(0)))
+    return Normal(to_c.T @ found.weights, np.sqrt(found.variance(to_c.T, 0.0)))
 
 
 def regression(posterior: dict[str, Normal], site: str, rotation: Rotation) -> Regression:
@@ -65,18 +65,14 @@ def regression(posterior: dict[str, Normal], site: str, rotation: Rotation) -> R
     What the features of these items do not show of w stays as the prior has it.
     """
     mean, precision, c, log_sd = (posterior[f"{site}_{part}"] for part in ("mean", "precision", "weights", "weight_sd"))
-    vectors = rotation.vectors
-    to_w = vectors / rotation.directions.spread
-    weight_sd = float(np.exp(log_sd.loc))
-    covariance = np.zeros((len(vectors) + 1,) * 2)
-    covariance[0, 0] = mean.scale**2
-    covariance[1:, 1:] = (to_w * c.scale**2) @ to_w.T + weight_sd**2 * (np.eye(len(vectors)) - vectors @ vectors.T)
+    covariance = np.diag(np.append(mean.scale, c.scale / rotation.directions.spread) ** 2.0)
     return Regression(
         np.asarray(mean.loc),
-        to_w @ c.loc,
+        rotation.vectors @ (c.loc / rotation.directions.spread),
         covariance,
+        rotation.vectors,
         rotation.centre,
         rotation.scale,
         np.asarray(np.exp(-0.5 * precision.loc)),
-        np.asarray(weight_sd),
+        np.asarray(np.exp(log_sd.loc)),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
-from irtjax.storage.sources import naming, refuse_address
+from irtjax.storage.sources import expanded, naming, refuse_address
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import split_of
 from irtjax.tasks.image_files import Size, decode_once
@@ -58,7 +58,7 @@ def from_images(
             `size` is not given, or see `from_arrays`.
     """
     refuse_address(folder)
-    root = Path(folder).expanduser()
+    root = expanded(folder)
     title = (root.resolve().name or "images") if name is None else name
     choices = Choices(title, class_names, seed, validation_share, test_share, flips, on_note)
     splits = _splits(root)

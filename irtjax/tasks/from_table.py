@@ -9,7 +9,7 @@ import pandas as pd
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
-from irtjax.storage.sources import naming, shown
+from irtjax.storage.sources import expanded, naming, shown
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import Columns, Names, choose_columns, split_of
 from irtjax.tasks.image_files import Size, decode_all
@@ -125,7 +125,7 @@ def _tables(source: Source, others: Mapping[str, Source]) -> dict[str, Table]:
 def _title(source: Source) -> str:
     if isinstance(source, pd.DataFrame):
         return "table"
-    path = Path(source).expanduser().resolve()
+    path = expanded(source).resolve()
     return path.parent.name if split_of(path.stem) and path.parent.name else path.stem
 
 

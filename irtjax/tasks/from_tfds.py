@@ -1,6 +1,5 @@
 """Tasks of any data set of images or texts that TensorFlow Datasets has prepared as array_record files."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
+from irtjax.storage.json_files import read_json
 from irtjax.storage.sources import naming, one_line
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, Note, build
@@ -163,8 +163,8 @@ def _specs(folder: Path) -> dict[str, dict[str, Any]]:
     """The description of each feature."""
     path = folder / "features.json"
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))["featuresDict"]["features"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return dict(read_json(path)["featuresDict"]["features"])
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: does not describe features ({one_line(error)}); prepare the data set again"
         ) from error

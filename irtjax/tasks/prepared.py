@@ -4,14 +4,14 @@ Data sets are found by their path, without that package: importing it takes a se
 already.
 """
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import one_line, refuse_address
+from irtjax.storage.json_files import read_json
+from irtjax.storage.sources import expanded, refuse_address
 
 FORMAT = "array_record"  # the one that can be read by position without TensorFlow
 
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 def default_data_dir() -> Path:
     """`$TFDS_DATA_DIR`, or `~/tensorflow_datasets`, as in TFDS."""
-    return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+    return expanded(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets")
 
 
 def find(task: str, own: str, data_dir: str | Path | None = None, dataset: str | None = None) -> Prepared:
@@ -66,7 +66,7 @@ def find(task: str, own: str, data_dir: str | Path | None = None, dataset: str |
         raise InputError(f"{task}: {name!r} is not the name of a data set, expected name[/config][:version]")
     if data_dir is not None:
         refuse_address(data_dir)
-    root = default_data_dir() if data_dir is None else Path(data_dir).expanduser()
+    root = default_data_dir() if data_dir is None else expanded(data_dir)
     versions = [folder for folder in _versions(root / match[1]) if match[2] in (None, folder.name)]
     for folder in versions:
         info = _read_info(folder)
@@ -103,9 +103,9 @@ def _listing(root: Path) -> list[str]:
 def _read_info(folder: Path) -> dict:
     path = folder / "dataset_info.json"
     try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read ({one_line(error)}); prepare the data set again") from error
+        info = read_json(path)
+    except InputError as error:
+        raise InputError(f"{error}; prepare the data set again") from error
     if not isinstance(info, dict) or not isinstance(info.get("alternativeFileFormats", []), list):
         raise InputError(f"{path}: not the description of a data set; prepare the data set again")
     return info

@@ -1,6 +1,5 @@
 """Tables of examples from files: CSV, TSV, JSON lines and Parquet, as other programs write them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import one_line, reading, refuse_address
+from irtjax.storage.json_files import parsed
+from irtjax.storage.memory import parquet_bytes, require_memory
+from irtjax.storage.sources import expanded, naming, one_line, reading, refuse_address
 from irtjax.storage.tables import TABS, read_rows, typed
 from irtjax.tasks.columns import split_of
 
@@ -43,7 +44,7 @@ def files_of(path: str | Path) -> dict[str, list[Path]]:
         InputError: a folder without a file whose name begins with train.
     """
     refuse_address(path)
-    path = Path(path).expanduser()
+    path = expanded(path)
     if not path.is_dir():
         return {"": [path]}
     found: dict[str, list[Path]] = {}
@@ -122,18 +123,13 @@ def _read_json(path: Path) -> Table:
     text = path.read_text(encoding="utf-8-sig")
     records, lines = [], []
     if text.lstrip().startswith("["):
-        try:
-            records = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"is not JSON ({one_line(error)})") from error
+        records = parsed(text)
         lines = [f"{path}, record {at + 1}" for at in range(len(records))]
     else:
         for number, line in enumerate(text.splitlines(), start=1):
             if line.strip():
-                try:
-                    records.append(json.loads(line))
-                except (ValueError, RecursionError) as error:
-                    raise InputError(f"line {number} is not JSON ({one_line(error)})") from error
+                with naming(f"line {number}"):
+                    records.append(parsed(line))
                 lines.append(f"{path}, line {number}")
     for record, line in zip(records, lines, strict=True):
         if not isinstance(record, dict):
@@ -153,8 +149,12 @@ def _read_parquet(path: Path) -> Table:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(path)
+        file = pyarrow.parquet.ParquetFile(path)
+        require_memory(parquet_bytes(file))
+        table = file.read()
         frame = table.to_pandas()
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
         raise InputError(f"cannot be read as Parquet ({one_line(error)})") from error
     if not len(frame):
@@ -169,7 +169,7 @@ def _read_parquet(path: Path) -> Table:
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
     """Names of the classes of each column, where Hugging Face's `datasets` has written the file."""
     try:
-        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        features = parsed(metadata[b"huggingface"].decode())["info"]["features"]
         return {name: tuple(own["names"]) for name, own in features.items() if own.get("_type") == "ClassLabel"}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}

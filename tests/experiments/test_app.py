@@ -4,7 +4,9 @@ import csv
 import inspect
 import io
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +22,8 @@ from simulation import simulate
 
 import irtjax
 from experiments.common import cli, progress
+from experiments.common.peers import require_port
+from irtjax import InputError
 from irtjax.training.progress import Progress
 
 RESPONSES = REPOSITORY / "docs" / "guide" / "responses.csv"
@@ -208,6 +212,29 @@ def test_a_folder_in_the_place_of_a_file_is_named_and_nothing_is_written(answers
     result = run(f"--responses={answers}", "--model=1pl", f"--output_dir={tmp_path}", module="experiments.fit_irt")
     assert_one_line(result, f"{tmp_path / 'items.csv'}: is a folder where a file of the results belongs")
     assert [path.name for path in tmp_path.rglob("*")] == ["items.csv"]
+
+
+def test_a_port_that_another_program_has_is_named():
+    with socket.create_server(("", 0)) as other:
+        address = f"localhost:{other.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"--coordinator={address}: process 0 cannot listen at that port"):
+            require_port(address)
+    require_port(address)
+
+
+def test_devices_that_are_not_there_are_one_line(answers, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "nonsense")
+    process = start(
+        f"--responses={answers}",
+        f"--output_dir={tmp_path / 'run'}",
+        module="experiments.fit_irt",
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = process.communicate()[1]
+    assert process.returncode == 2
+    assert re.fullmatch("error: JAX finds no devices .*JAX_PLATFORMS\n", said), said
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

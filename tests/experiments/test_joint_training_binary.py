@@ -53,10 +53,20 @@ def test_bad_input_gets_one_line(items, tmp_path):
     table = pd.read_csv(items / "train.csv")
     table.drop(columns="difficulty_se").to_csv(tmp_path / "without.csv", index=False)
     table.iloc[1:].to_csv(tmp_path / "short.csv", index=False)
+    for name, change in (
+        ("huge", {"difficulty": 1e300 * table.difficulty}),
+        ("tiny", {"difficulty": 1e-300 * table.difficulty}),
+        ("negative", {"difficulty_se": -0.1}),
+    ):
+        table.assign(**change).to_csv(tmp_path / f"{name}.csv", index=False)
+    first = table.item_id[0]
     good = f"--items={items}/train.csv"
     cases = (
         (["--items={tmp}/without.csv"], "without.csv: no column difficulty_se"),
         (["--items={tmp}/short.csv"], "1 of 1,197 training examples of digits are not in it"),
+        (["--items={tmp}/huge.csv"], f"huge.csv: item {first}: expected at most 1,000,000,000 logits in size as diff"),
+        (["--items={tmp}/tiny.csv"], "tiny.csv: all training items are equally difficult: nothing is to be learned"),
+        (["--items={tmp}/negative.csv"], f"negative.csv: item {first}: expected a standard error from 0 to"),
         ([good, f"--test_items={items}/train.csv"], "300 of 300 test examples of digits are not in it"),
         ([good, f"--outside={items}/test.csv"], "--outside has no effect with a task of images such as digits"),
         ([good, "--outside_columns=text"], "--outside_columns has no effect with no --outside"),

@@ -85,6 +85,7 @@ def test_bad_input_gets_one_line(folder, tmp_path):
     (tmp_path / "few.csv").write_text("item_id,text\ni0,good\nelsewhere,bad\n")
     (tmp_path / "words.csv").write_text("item_id,about\ni0,good\n")
     (tmp_path / "same.csv").write_text("item_id,text,kind\ni0,good,\n")
+    pd.read_csv(folder / "texts.csv").assign(size=1e300).to_csv(tmp_path / "huge.csv", index=False)
     assert_bad_flags(
         MODULE,
         [
@@ -97,7 +98,8 @@ def test_bad_input_gets_one_line(folder, tmp_path):
             ([responses, texts, "--covariates=about"], "texts.csv: no column about"),
             ([responses, texts, "--new_items={tmp}/words.csv"], "words.csv: no column text"),
             ([responses, texts, "--pretrained={tmp}"], "config.json"),
-            ([responses, texts, "--glove={tmp}/none.txt"], "none.txt"),
+            ([responses, texts, "--glove={tmp}/none.txt"], "error: {tmp}/none.txt: cannot be read"),
+            ([responses, "--texts={tmp}/huge.csv", "--covariates=size"], "huge.csv: features 'columns' of item 'i0':"),
             ([responses, texts, "--folds=1"], "--folds"),
             ([responses, texts, "--folds=30"], "--folds=30 of 59 items, expected two items or more in each"),
         ],

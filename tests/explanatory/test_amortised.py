@@ -1,5 +1,6 @@
 """Difficulties from responses and features at once: the regression by brute force, the fit by simulation."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -93,6 +94,57 @@ def test_evidence_by_items_is_that_by_coefficients(rng):
     by_items, same_gradient = _minus_evidence_by_items(logs, y, noise, _products(design, block))
     assert by_items == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(same_gradient, gradient, rtol=1e-6, atol=1e-8)
+
+
+def dense(found):
+    """The covariance (F + 1, F + 1) of the mean and all weights."""
+    turn = np.zeros((found.directions.shape[0] + 1, found.directions.shape[1] + 1))
+    turn[0, 0], turn[1:, 1:] = 1, found.directions
+    rest = np.eye(len(found.directions)) - found.directions @ found.directions.T
+    whole = turn @ found.covariance @ turn.T
+    whole[1:, 1:] += float(found.weight_sd) ** 2 * rest
+    return whole
+
+
+@pytest.mark.parametrize("blocks", [np.zeros(30, int), np.repeat([0, 1], [25, 5])])
+def test_with_fewer_items_than_features_the_posterior_is_the_same(rng, blocks):
+    """By the normal equations of all weights, at the deviations that were found; and items nobody knows."""
+    features, noise = rng.normal(1, 2, (12, 30)), rng.uniform(0.05, 0.2, 12)
+    features[:, 7] = 0.3  # the same for all
+    y = features[:, 0] - features[:, 26] + rng.normal(0, 0.1, 12)
+    noise[4] = np.inf
+    found = regress(y, noise, features, None, blocks)
+    assert found.directions.shape == (30, 12)
+    design = _design((features - found.centre) / found.scale)
+    weight = 1 / (found.residual_sd**2 + np.minimum(noise, 1e8))
+    prior = np.diag([0.0, *np.full(30, found.weight_sd**-2.0)])
+    covariance = np.linalg.inv((design * weight[:, None]).T @ design + prior)
+    known = np.where(np.isfinite(noise), y, 0.0)
+    np.testing.assert_allclose(dense(found), covariance, rtol=1e-7, atol=1e-9)
+    expected = covariance @ design.T @ (weight * known)
+    np.testing.assert_allclose([found.mean, *found.weights], expected, rtol=1e-7, atol=1e-9)
+    new = rng.normal(1, 2, (5, 30))
+    mean, sd = found.predict(new)
+    z = _design((new - found.centre) / found.scale)
+    np.testing.assert_allclose(mean, z @ expected, rtol=1e-7)
+    np.testing.assert_allclose(sd, np.sqrt((z @ covariance * z).sum(1) + found.residual_sd**2), rtol=1e-7)
+
+
+def test_thousands_of_features_take_no_matrix_of_them(rng):
+    """One of 20,000 by 20,000 would take 3 GiB."""
+    features = rng.normal(size=(30, 20_000))
+    found = regress(features[:, :100].sum(1) / 10, np.full(30, 0.1), features)
+    assert max(np.size(leaf) for leaf in found) == 30 * 20_000
+    assert np.isfinite(found.predict(features)).all()
+
+
+def test_the_unit_of_features_does_not_matter(rng):
+    """Powers of two change no digit; squares of 1e-300 are 0, and those of 1e300 infinite."""
+    features, noise = rng.normal(size=(20, 4)), np.full(20, 0.1)
+    y = features[:, 0] + rng.normal(0, 0.3, 20)
+    expected = regress(y, noise, features).predict(features)
+    for unit in (2.0**-1000, 2.0**300):
+        np.testing.assert_array_equal(regress(y, noise, unit * features).predict(unit * features), expected)
 
 
 def test_a_block_of_many_idle_features_does_not_shrink_the_others(rng):
@@ -366,8 +418,12 @@ def test_directions_are_the_features_turned(rng):
     assert wide.vectors.shape == (9, 3)  # the mean takes one of four
     posterior["b_weights"] = Normal(np.zeros(3), np.full(3, 1e-6))
     hidden = np.linalg.svd(wide.vectors.T)[2][-1]  # at a right angle to all items
-    covariance = regression(posterior, "b", wide).covariance[1:, 1:]
-    assert hidden @ covariance @ hidden == pytest.approx(float(found.weight_sd) ** 2)
+    again = regression(posterior, "b", wide)
+    assert hidden @ dense(again)[1:, 1:] @ hidden == pytest.approx(float(found.weight_sd) ** 2)
+    assert again.variance(hidden[None], 0.0)[0] == pytest.approx(float(found.weight_sd) ** 2)
+    posterior["b_weights"], to_c = Normal(np.zeros(3), np.full(3, 0.5)), wide.vectors * wide.directions.spread
+    again = regression(posterior, "b", wide)
+    np.testing.assert_allclose(again.variance(to_c.T, 0.0), np.diag(to_c.T @ dense(again)[1:, 1:] @ to_c), rtol=1e-6)
 
 
 def test_a_fit_is_kept_with_its_regressions(fit_2pl, tmp_path, rng):
@@ -422,6 +478,14 @@ def test_bad_features(simulated, fit):
         (table.astype(object).replace(table.iloc[0, 0], "long"), "features are not all numbers"),
         ({"own": features, "few": table[:-2]}, r"no features 'few' of item 'i158' \(2 such\)"),
         ({}, "`features` has no blocks"),
+        (
+            np.where(np.arange(160)[:, None] == 4, 1e300, features),
+            r"item 'i4': column 1 is 1e\+300, of 1e\+100 at most",
+        ),
+        (
+            table.set_axis(pd.MultiIndex.from_product([["a"], matrix.item_ids], names=["set", None])),
+            r"features have an index of 2 levels \('set', None\): expected one, of item ids",
+        ),
     ]
     for given, line in cases:
         with pytest.raises(InputError, match=line):
@@ -454,6 +518,12 @@ def test_bad_features(simulated, fit):
         irtjax.fit(matrix, "1pl", "svi", features=features[:3])
     with pytest.raises(InputError, match=r"features of shape \(2, 3\), expected 6 columns"):
         fit.regression.predict(np.zeros((2, 3)))
+    narrow = dataclasses.replace(fit, regression=fit.regression._replace(scale=fit.regression.scale * 1e-200))
+    far = np.where(np.arange(3)[:, None] == 1, 1e90, fit.regression.centre)
+    with pytest.raises(InputError, match="features in row 2 are so far from those of the fit that nothing can be"):
+        narrow.regression.predict(far)
+    with pytest.raises(InputError, match="features of item 'b' are so far from those of the fit that nothing can be"):
+        narrow.predict_items(pd.DataFrame(far, list("abc")))
 
 
 @pytest.mark.slow

@@ -118,6 +118,12 @@ def test_an_early_config_says_no_epsilon(tmp_path):
         ({"num_hidden_layers": 3}, "model.safetensors: has no encoder.layer.2.attention.self.query.weight"),
         ({"num_attention_heads": 5}, "config.json: 5 heads of attention do not divide a width of 12"),
         ({"hidden_size": -12}, "config.json: hidden_size is -12, expected a positive number"),
+        ({"hidden_size": "12"}, "config.json: hidden_size is '12', expected a positive number"),
+        ({"num_hidden_layers": 10**30}, "config.json: num_hidden_layers is 1000"),
+        ({"layer_norm_eps": float("nan")}, "config.json: layer_norm_eps is nan, expected a positive number"),
+        ({"layer_norm_eps": float("inf")}, "config.json: layer_norm_eps is inf, expected a positive number"),
+        ({"model_type": ["bert"] * 500}, "config.json: model_type is a list: only encoders"),
+        ({"hidden_act": {"a": 1}}, "config.json: hidden_act is a dict: only encoders"),
         ({"vocab_size": 41}, r"word_embeddings.weight has shape \(40, 12\), config.json says \(41, 12\)"),
     ],
 )
@@ -141,7 +147,7 @@ def test_bad_folders(tmp_path):
     with pytest.raises(InputError, match="safetensors: is damaged or no safetensors file"):
         read_pretrained(damaged.parent)
     (damaged.parent / "config.json").write_text("{")
-    with pytest.raises(InputError, match="json: line 1 is not JSON"):
+    with pytest.raises(InputError, match=r"json: not JSON \("):
         read_pretrained(damaged.parent)
     pickled = folder("pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
@@ -151,11 +157,55 @@ def test_bad_folders(tmp_path):
         read_pretrained(pickled)
 
 
+def test_edited_weights_are_named(tmp_path):
+    name = "encoder.layer.1.output.dense.weight"
+    for change, line in (
+        (lambda tensor: tensor.astype(np.int32), f"{name} has numbers of type int32, expected floating-point ones"),
+        (lambda tensor: 1e300 * tensor.astype(float), f"{name} has values that are not finite: the file is damaged"),
+        (lambda tensor: np.full_like(tensor, np.nan), f"{name} has values that are not finite: the file is damaged"),
+        (lambda tensor: tensor[None], rf"{name} has shape \(1, 12, 20\), config.json says \(12, 20\)"),
+    ):
+        folder, tensors = write_folder(tmp_path), weights()
+        save_file(tensors | {name: np.ascontiguousarray(change(tensors[name]))}, folder / "model.safetensors")
+        with pytest.raises(InputError, match=line):
+            read_pretrained(folder)
+
+
+def test_an_edited_header_is_one_line(tmp_path):
+    path = write_folder(tmp_path) / "model.safetensors"
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[:8], "little")
+    for damaged in (
+        (2**60).to_bytes(8, "little") + whole[8:],
+        whole[:8] + b"[" * size + whole[8 + size :],
+        whole[:8] + whole[8 : 8 + size].replace(b"[40,12]", b"[99,12]") + whole[8 + size :],
+        whole[:100],
+        b"",
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"model\.safetensors: is damaged or no safetensors file") as caught:
+            read_pretrained(tmp_path)
+        assert "\n" not in str(caught.value)
+
+
 def test_bad_vocabularies(tmp_path):
     folder = write_folder(tmp_path)
     pretrained = read_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join([*PIECES, *(f"word{at}" for at in range(40))]))
     with pytest.raises(InputError, match="its vocabulary has 60 word pieces, the encoder 40"):
+        Pieces(pretrained)
+    for text in ("[" * 200_000, '{"do_lower_case": "yes"}', "[]"):
+        (folder / "tokenizer_config.json").write_text(text)
+        with pytest.raises(
+            InputError, match=r"tokenizer_config\.json: (not JSON|do_lower_case is not there or neither)"
+        ):
+            Pieces(pretrained)
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "vocab.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"vocab\.txt"):
+        Pieces(pretrained)
+    (folder / "tokenizer.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"tokenizer\.json: is damaged or of another kind"):
         Pieces(pretrained)
     (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
     with pytest.raises(InputError, match=r"tokenizer\.json: is damaged or of another kind"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -98,8 +99,9 @@ REFUSED = {
     "minus one among floats": (VALUES * 1.0, "column 'item_3': -1.0 is not a response; use 0, 1 or null for missing"),
     "infinity": ([[np.inf, 1]], "inf is not a response"),
     "text": ([["a", "b"]], "column 'item_1': 'a' is not a response"),
-    "complex": (VALUES * 1j, "column 'item_1': a complex is not a response"),
-    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), "a Timestamp is not a response"),
+    "complex": (VALUES * 1j, "responses of type complex128, expected numbers or texts"),
+    "records": (np.zeros((5, 4), [("a", int), ("b", float)]), "responses are records, expected numbers"),
+    "dates": (np.zeros((5, 4), "M8[s]"), r"responses of type datetime64\[s\], expected numbers or texts"),
     "table of text": (WIDE.astype(object).replace(0, "no"), r"subject 'ann'\), column 'j': 'no' is not a response"),
     "duplicate items": (WIDE.set_axis(["i", "i", "k"], axis=1), "two columns are called 'i'"),
     "duplicate subjects": (WIDE.set_axis(["ann", "ann"]), "subject id 'ann' occurs more than once"),
@@ -118,6 +120,12 @@ def test_what_is_no_response_is_one_error(kind):
     with pytest.raises(InputError, match=message) as error:
         as_responses(data)
     assert "\n" not in str(error.value)
+
+
+def test_halves_of_jax_are_numbers():
+    """NumPy takes them for bytes."""
+    right = np.abs(VALUES)
+    np.testing.assert_array_equal(as_responses(jnp.asarray(right, jnp.bfloat16)).values, right)
 
 
 def test_an_array_must_answer_all_items_that_are_named_for_it():

@@ -73,7 +73,7 @@ BAD = {
     "texts": ({"responses": VALUES.astype(str)}, "responses of type <U4, expected integers"),
     "complex": ({"responses": VALUES.astype(complex)}, "responses of type complex128"),
     "dates": ({"responses": VALUES.astype("M8[s]")}, "responses of type datetime64[s]"),
-    "records": ({"responses": np.zeros((2, 3), [("a", "i1")])}, "responses of type [('a', 'i1')]"),
+    "records": ({"responses": np.zeros((2, 3), [("a", "i1")])}, "responses are records, expected numbers"),
     "turned": ({"responses": VALUES.T}, "responses have shape (3, 2), expected (2, 3) from the ids"),
     "flat": ({"responses": VALUES.ravel()}, "responses have shape (6,), expected (2, 3)"),
     "a number": ({"responses": np.int8(1)}, "responses have shape ()"),

@@ -98,7 +98,7 @@ DAMAGE = {
     "r.shards: item id 'i0' occurs more than once": lambda folder: value(
         folder / "item_ids_00003.npy", lambda array: np.array(["i0"])
     ),
-    "not the index of a folder of shards": lambda folder: (folder / "shards.json").write_text("{"),
+    "shards.json: not JSON (": lambda folder: (folder / "shards.json").write_text("{"),
     "shards.json: of another version (format 2, expected 1)": lambda folder: (folder / "shards.json").write_text(
         json.dumps({"format": 2, "num_subjects": 23, "num_items": [41]})
     ),

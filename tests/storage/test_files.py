@@ -1,6 +1,7 @@
 """Files are whole or absent."""
 
 import errno
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -67,6 +68,13 @@ def test_unwritable_places_are_named(tmp_path):
         pass
 
 
+def test_a_link_to_nothing_is_named(tmp_path):
+    (link := tmp_path / "run").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"run: is a link to .*gone, which is not there"), whole_results(link):
+        pass
+    assert list(tmp_path.iterdir()) == [link]
+
+
 def test_results_appear_together_or_not_at_all(tmp_path):
     folder = tmp_path / "new" / "run"
 
@@ -127,6 +135,56 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path, writer):
     with pytest.raises(InputError, match=r"new: cannot be written \(No space left\)"), writer(tmp_path / "new"):
         raise OSError(errno.ENOSPC, "No space left")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_that_is_removed_meanwhile_is_one_error(tmp_path, linked):
+    """Also where the folder of the results is a link, whose target goes."""
+    (target := tmp_path / "target").mkdir()
+    folder = tmp_path / "link" if linked else target
+    if linked:
+        folder.symlink_to(target)
+
+    def write(when):
+        target.mkdir(exist_ok=True)
+        with whole_results(folder) as partial:
+            if when == "before":
+                shutil.rmtree(target)
+            (partial / "a.csv").write_text("a")
+            write_csv(pd.DataFrame({"a": [1]}), partial / "b.csv")
+            if when == "after":
+                shutil.rmtree(target)
+
+    for when in ("before", "after"):
+        with pytest.raises(InputError, match=rf"{folder.name}: cannot be written \(its folder was removed meanwhile\)"):
+            write(when)
+    write("never")
+    assert sorted(path.name for path in folder.iterdir()) == ["a.csv", "b.csv"]
+
+
+def test_results_within_results(tmp_path):
+    """As a fit is saved into the folder of a command."""
+    with whole_results(tmp_path / "run") as outer, whole_results(outer) as inner:
+        (inner / "a.csv").write_text("a")
+    with whole_results(tmp_path / "run") as outer, whole_results(outer / "fit") as inner:
+        (inner / "b.csv").write_text("b")
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.csv"))
+    assert names == ["run/a.csv", "run/fit/b.csv"]
+
+
+def test_results_of_two_commands_do_not_mix(tmp_path):
+    names = [f"{at}.csv" for at in range(50)]
+
+    def write(number):
+        for _ in range(5):
+            with whole_results(tmp_path / "run") as partial:
+                for name in names:
+                    (partial / name).write_text(str(number))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert len({(tmp_path / "run" / name).read_text() for name in names}) == 1
+    assert len(list((tmp_path / "run").iterdir())) == len(names)
 
 
 def test_ids_of_any_characters_are_read_back(tmp_path):

@@ -94,8 +94,8 @@ def test_numbers_of_records_that_are_wrong_are_told(folder, case):
 
 
 INFOS = {
-    "nested": ("[" * 100_000, "cannot be read (maximum recursion"),
-    "nothing": ("", "cannot be read (Expecting value"),
+    "nested": ("[" * 100_000, "not JSON (maximum recursion"),
+    "nothing": ("", "not JSON (Expecting value"),
     "a list": ("[]", "not the description of a data set"),
     "no splits": ('{"fileFormat": "array_record"}', "does not say how many records"),
     "splits of another kind": ('{"fileFormat": "array_record", "splits": {"a": 1}}', "does not say how many records"),

@@ -1,13 +1,13 @@
 """JSON files of one value, such as the log of a run."""
 
 import functools
-import json
 from pathlib import Path
 from typing import Any
 
 from irtjax.errors import InputError
 from irtjax.responses.formats.lines import Record
-from irtjax.storage.sources import one_line, shown
+from irtjax.storage.json_files import parsed
+from irtjax.storage.sources import shown
 
 
 def document(path: Path) -> Any:
@@ -22,12 +22,7 @@ def document(path: Path) -> Any:
 
 @functools.lru_cache(maxsize=1)  # what a file is, and what it holds, are asked one after the other
 def _parsed(path: Path, *version: int) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
-        raise InputError(f"not JSON ({one_line(error)})") from error
+    return parsed(path.read_text(encoding="utf-8-sig"), parse_constant=lambda _: None)
 
 
 def object_at(value: Any, place: str) -> Record:

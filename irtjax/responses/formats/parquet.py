@@ -28,6 +28,7 @@ from irtjax.responses.formats.long_tables import LONG_COLUMNS, Names, beside, lo
 from irtjax.responses.matrix import MISSING, require_sound_ids
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
+from irtjax.storage.memory import parquet_bytes, require_memory
 from irtjax.storage.sources import naming, one_line, shown
 from irtjax.types import Int
 
@@ -56,6 +57,7 @@ def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
     for name in names.known:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
+    require_memory(parquet_bytes(file, names.known))
     batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known, use_threads=False)
     while (batch := _guarded(lambda: next(batches, None))) is not None:
         _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
@@ -119,7 +121,9 @@ class RowsOfSubjects:
 
     def _table(self, items: list[str]) -> pd.DataFrame:
         columns = [*self._subject_columns, *items]
-        table = _guarded(lambda: _checked(_open(self._path).read(columns=columns, use_pandas_metadata=True)))
+        file = _guarded(lambda: _open(self._path))
+        require_memory(parquet_bytes(file, columns))
+        table = _guarded(lambda: _checked(file.read(columns=columns, use_pandas_metadata=True)))
         return _indexed_by_subject(table)
 
 
@@ -143,6 +147,7 @@ class RowsOfItems:
         self._file = file = _guarded(lambda: _open(path))
         names = [name for name in file.schema_arrow.names if name != ITEM_ID]
         self.subject_ids = texts(pd.Series(names), "subject ids")
+        require_memory(parquet_bytes(file, [ITEM_ID]))
         ids = _guarded(lambda: _checked(file.read(columns=[ITEM_ID]), ignore_metadata=True))
         self.item_ids = texts(ids[ITEM_ID], "item ids")
         groups = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
@@ -169,6 +174,7 @@ class RowsOfItems:
         return self._last[1]
 
     def _decoded(self, number: int) -> np.ndarray:
+        require_memory(parquet_bytes(self._file, group=number))
         table = self._file.read_row_group(number, columns=self.subject_ids)
         table.validate(full=True)
         result = np.empty((table.num_columns, table.num_rows), np.int8)
@@ -207,11 +213,13 @@ def _long_names(path: Path, columns: Mapping[str, str] | None, scored: bool = Tr
     names = long_names(header, columns)
     if names is not None or (not columns and len(header) - len(beside(header, columns)) not in LONG_WIDTHS):
         return names
-    return names_in(_guarded(lambda: _checked(_open(path, header).read())), columns, scored)
+    return names_in(_guarded(lambda: _whole(path, header)), columns, scored)
 
 
-def _whole(path: Path) -> pd.DataFrame:
-    return _checked(_open(path).read())
+def _whole(path: Path, categories: list[str] | None = None) -> pd.DataFrame:
+    file = _open(path, categories)
+    require_memory(parquet_bytes(file))
+    return _checked(file.read())
 
 
 def _checked(table: pyarrow.Table, **options: bool) -> pd.DataFrame:

@@ -17,15 +17,17 @@ import numpy as np
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
-from irtjax.responses.masks import unmasked
+from irtjax.responses.masks import as_array
 from irtjax.responses.matrix import as_ids, require_sound_ids, require_unique, sound
 from irtjax.responses.stored import StoredResponses
 from irtjax.storage.files import exists, whole_directory
-from irtjax.storage.sources import naming, one_line
+from irtjax.storage.json_files import read_json
+from irtjax.storage.sources import naming, one_line, shown
 from irtjax.types import Int, Shaped
 
 INDEX = "shards.json"
 FORMAT = 1
+MOST = 2**40  # subjects, or items of a shard: far more than any disk holds
 Part = tuple[Shaped[np.ndarray, "J _"], Shaped[np.ndarray, " _"] | Sequence[str]]  # each of its own number of items
 
 
@@ -58,7 +60,7 @@ def write_shards(
             items = as_ids(item_ids, "item")
             with naming(f"part {number}"):
                 require_sound_ids(items, "item")
-                array = np.asarray(unmasked(values))
+                array = as_array(values)
                 if array.dtype.kind not in "biuf":
                     raise InputError(f"responses of type {array.dtype}, expected 0, 1 or -1 (missing)")
                 require_unique(subjects, items, array.shape)
@@ -110,16 +112,23 @@ class Shards:
 
     def __init__(self, folder: Path) -> None:
         path = folder / INDEX
-        try:
-            record = json.loads(path.read_text())
-            sizes, num_subjects = [int(size) for size in record["num_items"]], int(record["num_subjects"])
-            version = record["format"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: not the index of a folder of shards ({one_line(error)})") from error
+        record = read_json(path)
+        if not isinstance(record, dict) or not record.keys() >= {"format", "num_subjects", "num_items"}:
+            raise InputError(
+                f"{path}: not the index of a folder of shards, expected format, num_subjects and num_items"
+            )
+        version, num_subjects, sizes = record["format"], record["num_subjects"], record["num_items"]
         if version != FORMAT:
-            raise InputError(f"{path}: of another version (format {version}, expected {FORMAT})")
-        if num_subjects < 1 or not sizes or min(sizes) < 1:
-            raise InputError(f"{path}: {num_subjects} subjects and shards of {sizes} items, expected at least one each")
+            raise InputError(f"{path}: of another version (format {shown(version)}, expected {FORMAT})")
+        if not _is_size(num_subjects):
+            raise InputError(f"{path}: num_subjects is {shown(num_subjects)}, expected a whole number, 1 or more")
+        if not isinstance(sizes, list) or not sizes:
+            raise InputError(f"{path}: num_items is {shown(sizes)}, expected a list of numbers, one for each shard")
+        wrong = next((at for at, size in enumerate(sizes) if not _is_size(size)), None)
+        if wrong is not None:
+            raise InputError(
+                f"{path}: num_items of shard {wrong} is {shown(sizes[wrong])}, expected a whole number, 1 or more"
+            )
         self.name, self._folder = str(folder), folder
         self.starts = [0, *itertools.accumulate(sizes)]
         self.shape = num_subjects, self.starts[-1]
@@ -138,6 +147,11 @@ class Shards:
     def _open(self, shard: int) -> np.ndarray:
         shape = self.shape[0], self.starts[shard + 1] - self.starts[shard]
         return _array(self._folder / f"responses_{shard:05d}.npy", shape, "i")
+
+
+def _is_size(value: object) -> bool:
+    """Whether it is a number of subjects or items."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
 
 
 def _array(path: Path, shape: tuple[int, ...], kind: str) -> np.ndarray:
