@@ -43,6 +43,12 @@ def likelihood_ratio_test(restricted: Fit, full: Fit) -> LikelihoodRatio:
             that it cannot be at its maximum.
     """
     require_same_responses(restricted, full)
+    for name, fit in (("restricted", restricted), ("full", full)):
+        if not fit.maximum_likelihood:
+            raise InputError(
+                f"the {name} model was fitted under priors{_named(fit)}, so that its likelihood is not at its maximum "
+                "and there is no likelihood ratio: fit both models with `priors=None`, or use `irtjax.compare`"
+            )
     found = ratio(restricted, full)
     if found.statistic >= 0:
         return found
