@@ -11,7 +11,8 @@ from typing import Any
 from irtjax.errors import InputError
 
 GIB = 2**30
-LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")  # of a container, and what it has taken
+OF_CONTAINER = Path("/sys/fs/cgroup")  # where Linux says what a container may have, and has taken
+CACHES = ("active_file", "inactive_file")  # of files that were read: counted as taken, and given up when it is wanted
 TEXT_BYTES = 4  # of a cell of text at least: where it ends
 
 
@@ -31,22 +32,18 @@ def require_memory(num_bytes: int) -> None:
 
 def free_memory() -> int:
     """Bytes that a process can still have; those of the machine where the system does not tell."""
-    known = Path("/proc/meminfo")
-    if known.is_file():
-        entries = dict(line.split(":", 1) for line in known.read_text(encoding="ascii").splitlines() if ":" in line)
+    machine = Path("/proc/meminfo")
+    if machine.is_file():
+        entries = dict(line.split(":", 1) for line in machine.read_text(encoding="ascii").splitlines() if ":" in line)
         found = 1024 * int(entries.get("MemAvailable", entries["MemTotal"]).split()[0])
     else:
         found = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
-    most, taken = (_number_in(path) for path in LIMITS)
-    return found if most is None or taken is None else min(found, max(most - taken, 0))
-
-
-def _number_in(path: str) -> int | None:
-    """The number that is all that a file has; None where it has none, as for no limit."""
     try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+        most, taken = (int((OF_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+        known = dict(line.split() for line in (OF_CONTAINER / "memory.stat").read_text("ascii").splitlines())
+    except (OSError, ValueError):  # none, or one without a limit
+        return found
+    return min(found, max(most - taken + sum(int(known.get(name, 0)) for name in CACHES), 0))
 
 
 def parquet_bytes(file: Any, columns: Sequence[str] | None = None, group: int | None = None) -> int:
@@ -60,7 +57,8 @@ def parquet_bytes(file: Any, columns: Sequence[str] | None = None, group: int | 
     known, schema = file.metadata, file.schema_arrow
     rows = known.num_rows if group is None else known.row_group(group).num_rows
     groups = range(known.num_row_groups) if group is None else (group,)
-    wanted = schema.types if columns is None else [schema.field(name).type for name in columns if name in schema.names]
+    kinds = dict(zip(schema.names, schema.types, strict=True))  # asking the schema by name takes time in all columns
+    wanted = schema.types if columns is None else [kinds[name] for name in columns if name in kinds]
     cells = rows * sum(_width(kind) for kind in wanted)
     pages = 0 if columns is not None else sum(known.row_group(at).total_byte_size for at in groups)
     return max(cells, pages)

@@ -21,13 +21,14 @@ def little_memory(monkeypatch):
 
 def test_free_memory_is_some_and_that_of_a_container_where_it_has_less(monkeypatch, tmp_path):
     assert 2**20 < memory.free_memory() < 2**50
-    most, taken = tmp_path / "max", tmp_path / "current"
-    monkeypatch.setattr(memory, "LIMITS", (str(most), str(taken)))
-    most.write_text("max\n")
-    taken.write_text("70\n")
+    monkeypatch.setattr(memory, "OF_CONTAINER", tmp_path)
+    for name, text in (("max", "max\n"), ("current", "70\n"), ("stat", "anon 50\nactive_file 5\ninactive_file 15\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
     assert memory.free_memory() > 2**20  # no limit
-    most.write_text("100\n")
-    assert memory.free_memory() == 30
+    (tmp_path / "memory.max").write_text("100\n")
+    assert memory.free_memory() == 50  # of what is taken, 20 are copies of files
+    (tmp_path / "memory.stat").unlink()
+    assert memory.free_memory() > 2**20
 
 
 def test_archives_that_would_fill_the_memory(little_memory, tmp_path):
