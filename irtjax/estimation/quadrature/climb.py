@@ -33,11 +33,14 @@ from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
 MOST_CHANGE = 4.0  # of any parameter in one step
+MOST_SHARE = 0.3  # of its value, where that is more: a curve like a step hardly changes when it becomes steeper
 FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
 ROUNDING = 1e-13  # relative error of an objective
 ARMIJO = 1e-4
 SHORTER = 0.3  # of a step that leads down
 SHORTENINGS = 12  # of a step, before it is given up
+FORESEEN = 1.0, 2.0  # nats, and times what is foreseen, that an item may lose more by a step than is foreseen
+CLOSER = 6  # shortenings of items that lose more
 PAIRS = 20  # of a step and the fall of the gradient along it, that are remembered
 LEAST_CURVATURE = 1e-10  # cosine of the two, below which they say nothing
 ONE_THREAD = 8192  # numbers of a product of vectors: for more BLAS takes threads, which wait for each other
@@ -213,6 +216,45 @@ def _shortened(step: np.ndarray, most: np.ndarray, places: Layout) -> np.ndarray
     return share * step
 
 
+def _shortened_where_unforeseen(
+    step: np.ndarray, point: Point, specification: Specification, places: Layout
+) -> np.ndarray:
+    """A step, shortened for the items whose curves change by it in a way that no expansion at its start foresees.
+
+    Of each item the change of the expected log-likelihood is compared with g's - s'Is/2, given the posteriors at the
+    beginning. That takes no pass over the responses, which a step that leads down would.
+    """
+    if not np.abs(step).max() > FIRST_CHANGE:
+        return step
+    own, size = (places.items >= 0) & (places.items < places.num_own), point.information.shape[1]
+    gradient = np.where(own, point.gradient[places.items], 0.0)[:, :size]
+    nats, times = FORESEEN
+    with np.errstate(all="ignore"):
+        before = _expected(point.items, point, specification)
+        for _ in range(CLOSER):
+            change = np.where(own, step[places.items], 0.0)[:, :size]
+            curvature = np.einsum("ik,ikl,il->i", change, point.information, change)
+            foreseen = (gradient * change).sum(axis=1) - curvature / 2
+            found = _expected(_move(point, step, places)[0], point, specification) - before
+            beyond = ~(found >= foreseen - nats - times * np.abs(foreseen))
+            if not beyond.any():
+                break
+            step = _shorter(step, own & beyond[:, None], places)
+    return step
+
+
+def _expected(items: Items, point: Point, specification: Specification) -> Float[np.ndarray, " I"]:
+    """Expected log-likelihood of each item under the posteriors of a point, and log-prior."""
+    return item_score.log_likelihood(items, point.counts) + log_prior(items, specification)
+
+
+def _shorter(step: np.ndarray, which: Bool[np.ndarray, "I K"], places: Layout) -> np.ndarray:
+    """A step that is shorter in some parameters of items."""
+    result = step.copy()
+    result[places.items[which]] *= SHORTER
+    return result
+
+
 def _shortened_where_it_loses(
     step: np.ndarray, point: Point, moved: Point, specification: Specification, places: Layout
 ) -> np.ndarray:
@@ -222,10 +264,7 @@ def _shortened_where_it_loses(
     none, the objective would have risen (Dempster, Laird and Rubin 1977).
     """
     with np.errstate(all="ignore"):
-        before, after = (
-            item_score.log_likelihood(items, point.counts) + log_prior(items, specification)
-            for items in (point.items, moved.items)
-        )
+        before, after = (_expected(items, point, specification) for items in (point.items, moved.items))
     loses = ~(after >= before)
     if not loses.any() or loses.all():
         return SHORTER * step
@@ -309,7 +348,9 @@ def climb(
         step, change = _proposed(point, memory, specification, held | beyond)
     room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
     room = np.where(step < 0, np.minimum(room, np.maximum(to_narrow, 0.0)), room)
-    step = _shortened(step, np.minimum(MOST_CHANGE if memory.steps else FIRST_CHANGE, room), places)
+    longest = np.maximum(MOST_CHANGE, MOST_SHARE * np.abs(values)) if memory.steps else FIRST_CHANGE
+    step = _shortened(step, np.minimum(longest, room), places)
+    step = _shortened_where_unforeseen(step, point, specification, places)
     for _ in range(SHORTENINGS):
         moved = evaluate_at(*_move(point, step, places))
         rise = moved.objective - point.objective
