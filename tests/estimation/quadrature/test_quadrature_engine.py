@@ -134,20 +134,23 @@ def leaderboard(shared, name):
 
 @pytest.mark.filterwarnings("ignore::irtjax.FitWarning")
 @pytest.mark.parametrize(
-    ("name", "model", "reported"),
+    ("name", "model", "reported", "most_iterations"),
     [
-        ("metabench_arc", "2pl", -119_840.3),
-        pytest.param("metabench_gsm8k", "2pl", -409_792.2, marks=pytest.mark.slow),
-        pytest.param("metabench_arc_v2", "4pl", -183_379.2, marks=pytest.mark.slow),
-        pytest.param("metabench_mmlu", "3pl", -118_329.7, marks=pytest.mark.slow),
+        ("metabench_arc", "2pl", -119_840.3, 70),
+        pytest.param("metabench_gsm8k", "2pl", -409_792.2, 45, marks=pytest.mark.slow),
+        pytest.param("metabench_arc_v2", "4pl", -183_379.2, 210, marks=pytest.mark.slow),
+        pytest.param("metabench_mmlu", "3pl", -118_329.7, 300, marks=pytest.mark.slow),  # one slope is over 200
     ],
 )
-def test_default_fits_of_leaderboards_reach_the_likelihood_that_is_reported(shared, name, model, reported):
+def test_default_fits_of_leaderboards_reach_the_likelihood_that_is_reported(
+    shared, name, model, reported, most_iterations
+):
     """The highest known: docs/results/leaderboards.md."""
     responses = leaderboard(shared, name)
     fit = irtjax.fit(responses, model)
     exact = exact_log_likelihood(responses.values, fit.parameters)
     assert fit.converged
+    assert fit.iterations < most_iterations
     assert fit.log_likelihood == pytest.approx(exact, abs=0.05)
     assert exact == pytest.approx(reported, abs=0.2), "where this moves, so does docs/results/leaderboards.md"
     assert np.isfinite(fit.difficulty_se).all()
