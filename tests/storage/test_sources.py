@@ -7,7 +7,7 @@ from readers import refusal
 
 from irtjax import InputError, read_items
 from irtjax.crowd.members import read_members
-from irtjax.storage.sources import LONGEST, one_line, reading, refuse_address, shown
+from irtjax.storage.sources import LONGEST, expanded, one_line, reading, refuse_address, shown
 from irtjax.storage.tables import read_table
 from irtjax.tasks import prepared
 from irtjax.tasks.glove import read_glove
@@ -87,3 +87,8 @@ def test_values_are_shown_on_a_short_line(value):
     assert len(shown(value)) <= LONGEST
     assert len(one_line(ValueError(f"{value}\n\n{value}")).splitlines()) == 1
     assert one_line(ValueError()) == "ValueError"
+
+
+def test_a_home_that_nobody_has():
+    with pytest.raises(InputError, match="^~nobody-here/a.csv: no home folder is known for ~nobody-here: write it out"):
+        expanded("~nobody-here/a.csv")
