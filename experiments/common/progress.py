@@ -163,9 +163,10 @@ class CurriculumProgress:
         self._curve: Callable[[np.ndarray, np.ndarray], None]
 
     @contextlib.contextmanager
-    def strategy(self, name: str) -> Iterator[None]:
-        """The bar and the curve of one strategy."""
-        bar, curve = _bar(name, self._max_epochs, "epochs", _AT_MOST), tensorboard.strategy(name, self._num_networks)
+    def strategy(self, name: str, max_epochs: int | None = None) -> Iterator[None]:
+        """The bar and the curve of one strategy, which may have more epochs than the others."""
+        most = self._max_epochs if max_epochs is None else max_epochs
+        bar, curve = _bar(name, most, "epochs", _AT_MOST), tensorboard.strategy(name, self._num_networks)
         with bar as self._bar, curve as self._curve:
             yield
 

@@ -18,6 +18,7 @@ from irtjax.tasks.task import Split, select
 
 ARRAYS = ("predictions", "item_ids")
 SOFT = 2  # the random stream of the items that have soft labels
+HELD_OUT = 3  # of those of them that are not learned from
 
 
 class Found(NamedTuple):
@@ -30,6 +31,7 @@ class Found(NamedTuple):
         answers: the classes that people gave to all items of the file, also to those without a text; None where single
             answers are not known.
         places: (I,) columns of the answers that the items have; None likewise.
+        held_out: items that are not learned from, and are in no split of the task either; None for none.
     """
 
     task: Task
@@ -37,6 +39,21 @@ class Found(NamedTuple):
     removed: dict[str, int]
     answers: Annotations | None = None
     places: np.ndarray | None = None
+    held_out: SoftItems | None = None
+
+    def holding_out(self, share: float, seed: int) -> "Found":
+        """With a random share of the items held out.
+
+        Raises:
+            InputError: none is left, or none is held out.
+        """
+        number = len(self.items.split.labels)
+        held = np.zeros(number, bool)
+        held[np.random.default_rng((seed, HELD_OUT)).permutation(number)[: round(share * number)]] = True
+        if held.all() or not held.any():
+            raise InputError(f"--held_out={share:g}: of {number:,} items, {held.sum():,} would be held out")
+        places = None if self.places is None else self.places[~held]
+        return self._replace(items=_some(self.items, ~held), places=places, held_out=_some(self.items, held))
 
     def of_people(self, number: int, seed: int) -> SoftItems:
         """The items with the soft labels of some of the people, drawn without replacement.
@@ -92,7 +109,7 @@ def of_answers(path: str, codes: dict[str, str], task: Task) -> Found:
 
 
 def of_shares(path: str, task: Task) -> Found:
-    """Soft labels from a CSV of `item_id` and one column of shares per class.
+    """Soft labels from a CSV of `item_id` and one column per class: shares of the answers, or their numbers.
 
     Raises:
         InputError: a column is missing, shares do not sum to 1, or no item has a text.
@@ -103,12 +120,27 @@ def of_shares(path: str, task: Task) -> Found:
         raise InputError(f"{path}: no column {missing[0]}; expected item_id and {', '.join(task.classes)}")
     shares = table[list(task.classes)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
     split, places = _with_text(task, table.item_id.to_numpy(str), path)
+    counts = _counts(shares)
     try:
-        items = SoftItems(split, shares[places])
+        if counts is not None:
+            items = SoftItems(split, soft_labels(counts[places]), counts[places])
+        else:
+            items = SoftItems(split, shares[places])
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     left, removed = without(task, split)
     return Found(left, items, removed)
+
+
+def _counts(values: np.ndarray) -> np.ndarray | None:
+    """Numbers of answers as such; None for shares, whose sums are 1 at most."""
+    whole = np.isfinite(values).all() and (values >= 0).all() and (values == np.round(values)).all()
+    return values.astype(np.int64) if whole and (values.sum(1) > 1).any() else None
+
+
+def _some(items: SoftItems, rows: np.ndarray) -> SoftItems:
+    counts = None if items.counts is None else np.asarray(items.counts)[rows]
+    return SoftItems(select(items.split, rows), np.asarray(items.shares)[rows], counts)
 
 
 def of_predictions(path: str, share: float, task: Task, seed: int) -> Found:

@@ -12,8 +12,8 @@ from experiments.common.soft_items import Found
 from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
-from irtjax.selection.summary import detectable
-from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram
+from irtjax.selection.summary import detectable, interval
+from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram, kl
 from irtjax.storage.files import write_csv
 
 # Test accuracy in % of single runs (Lalor, Wu and Yu 2018; Lalor 2020, chapter 4).
@@ -25,6 +25,7 @@ PUBLISHED = {
     ("sst2", "nse"): {"B1": 88.9, "B2": 88.7, "B3": 87.7, "S-MSE": 87.5, "S-CCE": 88.6, "I-MSE": 88.4, "I-CCE": 89.1},
 }
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
+OF_CONTROL, CONTROL = "I-CCE", "I-CCE permuted"  # soft labels of the items, and exchanged within their class
 RUNS = 20  # of drawing people one after the other
 
 
@@ -41,6 +42,8 @@ def write(
         **_methods(pd.read_csv(folder / "methods.csv"), published),
         "task": found.task,
         "of_gold": items.shares[np.arange(len(items.split.labels)), items.split.labels],
+        "control": _control(pd.read_csv(folder / "methods.csv")),
+        "held_out": None if found.held_out is None else _held_out(found, folder),
         "least_answers": None if items.counts is None else items.counts.sum(1).min(),
         "removed": found.removed,
         "source": source,
@@ -65,6 +68,41 @@ def _methods(table: pd.DataFrame, published: dict[str, float]) -> dict[str, Any]
     }
     methods = pd.DataFrame(columns, epochs.index)
     return {"num_seeds": len(wide), "reference": reference, "methods": methods, "published": published}
+
+
+def _control(table: pd.DataFrame) -> dict[str, markdown.Mean] | None:
+    """What soft labels of the item itself gain over those of others of its class; None where that was not tried."""
+    if CONTROL not in set(table.method) or OF_CONTROL not in set(table.method):
+        return None
+    wide = table.pivot(index="seed", columns="method")
+    gain = {name: wide[name][OF_CONTROL] - wide[name][CONTROL] for name in wide.columns.unique(0)}
+    return {"accuracy": markdown.mean_of(100 * gain["test_accuracy"])} | {
+        name: markdown.mean_of(gain[name]) for name in ("kl", "kl_at_best") if name in gain
+    }
+
+
+def _held_out(found: Found, folder: Path) -> dict[str, Any]:
+    """Divergence from people on the items that were not learned from, by method, and that of constant guesses."""
+    assert found.held_out is not None
+    table, of_items = pd.read_csv(folder / "methods.csv"), pd.read_csv(folder / "held_out.csv", dtype={"item_id": str})
+    wide, items = table.pivot(index="seed", columns="method"), of_items.pivot(index="item_id", columns="method")
+    names = list(table.method.unique())
+    reference = "B1" if "B1" in names else names[0]
+    others = [name for name in names if name != reference]
+    columns: dict[str, Any] = {"temperature": {name: markdown.mean_of(wide.temperature[name]) for name in names}}
+    for what in ("kl", "kl_at_best"):
+        changes = {name: wide[what][name] - wide[what][reference] for name in others}
+        columns[what] = {name: markdown.mean_of(wide[what][name]) for name in names}
+        columns[f"{what}_change"] = {name: markdown.mean_of(change) for name, change in changes.items()}
+        columns[f"{what}_of_items"] = {name: interval(items[what][name] - items[what][reference]) for name in others}
+    people = np.asarray(found.held_out.shares)
+    usual = np.asarray(found.items.shares).mean(0)
+    constant = {"equal shares": np.full_like(usual, 1 / usual.size), "the mean shares of the others": usual}
+    return {
+        "methods": pd.DataFrame(columns, names),
+        "items": len(people),
+        "constant": {name: kl(people, np.broadcast_to(q, people.shape)).mean() for name, q in constant.items()},
+    }
 
 
 def _people(found: Found, seed: int, directory: Path) -> dict[str, Any]:

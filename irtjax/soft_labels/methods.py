@@ -76,6 +76,21 @@ def schedule(method: str, num_epochs: int, epochs_in_a_row: int) -> Schedule:
     return Schedule(every, ~every)
 
 
+def epochs_of(method: str, hard_passes: int, epochs_in_a_row: int) -> int:
+    """How many epochs a method needs for a number of passes over the training data: E, and of S-… also e ⌊E / e⌋.
+
+    So S-… has as many passes over the training data as the others.
+
+    Args:
+        method: one of `METHODS`.
+        hard_passes: E.
+        epochs_in_a_row: e of SLMG-S.
+    """
+    if not method.startswith("S-"):
+        return hard_passes
+    return hard_passes + epochs_in_a_row * (hard_passes // epochs_in_a_row)
+
+
 def loss_of(method: str) -> str:
     """The name of the loss on soft labels; of baselines, which have none, that of CCE."""
     return method.split("-")[1] if method in SOFT else "CCE"

@@ -47,6 +47,7 @@ def train_method(
     first_seed: int = 0,
     epochs_in_a_row: int = 3,
     further: Split | None = None,
+    held_out: Split | None = None,
     on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> TrainedSeeds:
@@ -64,11 +65,13 @@ def train_method(
         first_seed: of initial weights and minibatches; the others are the numbers after it.
         epochs_in_a_row: e of SLMG-S.
         further: the further data of B2.
+        held_out: examples that are not learned from, whose probabilities are wanted.
         on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
         mesh: devices; None for all of this process.
 
     Returns:
-        What became of them; `answers["test"]` are the classes (S, N) that they predict for the test split.
+        What became of them; `answers["test"]` are the classes (S, N) that they predict for the test split, and
+        `answers["held_out"]` the log-probabilities (S, I, C) of the classes of what is held out.
 
     Raises:
         InputError: an unknown method, B2 without further data, B3 where single answers are not known, a method that
@@ -82,15 +85,21 @@ def train_method(
     soft = soft._replace(steps=np.where(when.soft, soft.steps, 0))
     trainer = make_trainer(recipe, task)
     trainers = trainer, dataclasses.replace(trainer, loss=LOSSES[loss_of(method)])
-    return train_seeds(
-        Mixture(trainers, trainer.network, _most_probable, on_epoch),
+    asked, of = {"test": task.test}, _most_probable
+    if held_out is not None:
+        asked, of = asked | {"held_out": held_out}, _log_probabilities
+    trained = train_seeds(
+        Mixture(trainers, trainer.network, of, on_epoch),
         (hard, soft),
         joined,
-        {"test": task.test},
+        asked,
         np.arange(first_seed, first_seed + num_seeds),
         recipe.learning_rate,
         mesh,
     )
+    if held_out is None:
+        return trained
+    return trained._replace(answers=trained.answers | {"test": trained.answers["test"].argmax(-1)})
 
 
 def _streams(
@@ -125,6 +134,10 @@ def _streams(
         hard = Stream(soft_order[:1], labels, np.zeros((), int))
     soft = Stream(soft_order, shares, np.maximum(num_items // batch_size, 1))
     return dataclasses.replace(task, train=train._replace(labels=labels)), hard, soft
+
+
+def _log_probabilities(logits: jax.Array) -> jax.Array:
+    return jax.nn.log_softmax(logits)
 
 
 def _most_probable(logits: jax.Array) -> jax.Array:

@@ -16,7 +16,9 @@ from irtjax.pretrained.folder import BertConfig, Pretrained
 from irtjax.pretrained.pieces import Pieces
 from irtjax.storage.cache import cached
 from irtjax.tasks import Split, Task
+from irtjax.tasks.sentences import by_pieces
 from irtjax.tasks.task import ImageFormat, TextFormat
+from irtjax.tasks.text import Examples
 from irtjax.training.data import evaluation_split
 
 
@@ -47,6 +49,21 @@ def frozen(task: Task, on_progress: Callable[[str, int, int], None] = lambda *_:
         name: task.split(name)._replace(inputs=found[:, None, None]) for name, found in vectors.items()
     }
     return dataclasses.replace(task, format=format, **splits)
+
+
+def frozen_examples(
+    examples: Examples, encoder: Pretrained, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> Split:
+    """Further examples of a task that `frozen` has made, as vectors of the same encoder.
+
+    Args:
+        examples: of as many sentences as the task's own.
+        encoder: of the task.
+        on_progress: called with the number of examples done and that of all.
+    """
+    split, format = by_pieces(examples.sentences, encoder)
+    vectors = features(format, encoder, split, on_progress)[:, None, None]
+    return split._replace(inputs=vectors, labels=examples.labels, ids=examples.ids)
 
 
 def features(

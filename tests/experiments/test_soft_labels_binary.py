@@ -72,6 +72,30 @@ def test_a_run_leaves_the_promised_files(predictions, tmp_path):
     assert np.trace(counts) / counts.sum() == pytest.approx(accuracy, abs=1e-4)
 
 
+@pytest.mark.slow
+def test_a_run_with_items_held_out(predictions, tmp_path):
+    directory = tmp_path / "run"
+    flags = ["--methods=B1,I-CCE,S-CCE", "--epochs_in_a_row=1", "--held_out=0.25", "--permuted", "--equal_passes"]
+    result = run(*SMALL, *flags, f"--predictions={predictions}", f"--output_dir={directory}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(directory / "soft_labels" / "methods.csv")
+    of_items = pd.read_csv(directory / "soft_labels" / "held_out.csv")
+    names = ["B1", "I-CCE", "S-CCE", "I-CCE permuted"]
+    assert of_items.groupby("method", sort=False).size().to_dict() == dict.fromkeys(names, 30)
+    for what in ("kl", "kl_at_best"):
+        by_seed, by_item = (rows.groupby("method")[what].mean() for rows in (table, of_items))
+        np.testing.assert_allclose(by_seed, by_item, rtol=1e-4)
+        assert (by_seed > 0).all()
+    assert (table.kl_at_best <= table.kl).all()
+    assert table.best_epoch.max() <= 6
+    report = (directory / "report.md").read_text()
+    assert "on 30 items with soft labels" in report
+    assert "90 items have soft labels, beside those held out" in report
+    gain = table.pivot(index="seed", columns="method", values="kl").eval("`I-CCE` - `I-CCE permuted`").mean()
+    assert f"on the items held out KL {gain:+.4f} ± " in report
+    assert "To say always equal shares has " in report
+
+
 def test_soft_labels_of_a_crowd(predictions):
     found = of_predictions(str(predictions), 0.05, TASK, 0)
     assert found.removed == {"train": 60}
@@ -139,6 +163,12 @@ def test_shares_from_a_table(with_extra, tmp_path):
     found = of_shares(str(path), with_extra)
     np.testing.assert_allclose(found.items.shares, table[list(TASK.classes)], rtol=1e-6)
     assert found.items.counts is None
+    numbers = pd.DataFrame(RNG.multinomial(50, np.full(10, 0.1), 10), columns=list(TASK.classes))
+    numbers.insert(0, "item_id", with_extra.extra.ids)
+    numbers.to_csv(path, index=False)
+    counted = of_shares(str(path), with_extra).items
+    np.testing.assert_array_equal(counted.counts, numbers[list(TASK.classes)])
+    np.testing.assert_allclose(counted.shares, numbers[list(TASK.classes)] / 50)
     table.assign(**{"4": 0.9}).to_csv(path, index=False)
     with pytest.raises(InputError, match=r"shares.csv: item item 0: its soft labels sum to \S+, expected 1"):
         of_shares(str(path), with_extra)
@@ -151,6 +181,26 @@ def test_shares_from_a_table(with_extra, tmp_path):
     table.assign(item_id=[f"other {at}" for at in range(10)]).to_csv(path, index=False)
     with pytest.raises(InputError, match="none of its 10 items is in --extra_items"):
         of_shares(str(path), with_extra)
+
+
+def test_items_that_are_held_out(with_extra, tmp_path):
+    """A share of the items, with what is known of them; the others keep the answers of their own columns."""
+    ids = with_extra.extra.ids
+    cells = pd.DataFrame(RNG.choice(list("37"), (15, 10)), columns=ids[::-1], index=pd.Index(range(15), name="subject"))
+    cells.to_csv(tmp_path / "answers.csv")
+    found = of_answers(str(tmp_path / "answers.csv"), {}, with_extra)
+    some = found.holding_out(0.3, 0)
+    left, held = some.items, some.held_out
+    assert (len(left.split.ids), len(held.split.ids)) == (7, 3)
+    assert sorted([*left.split.ids, *held.split.ids]) == sorted(ids)
+    assert some.task is found.task
+    for items in (left, held, some.of_people(15, 0)):
+        for item, counts in zip(items.split.ids, items.counts, strict=True):
+            assert counts[[3, 7]].tolist() == [(cells[item] == "3").sum(), (cells[item] == "7").sum()]
+    assert set(found.holding_out(0.3, 1).held_out.split.ids) != set(held.split.ids)
+    for share, number in ((0.01, 0), (1.0, 10)):
+        with pytest.raises(InputError, match=rf"--held_out={share:g}: of 10 items, {number} would be held out"):
+            found.holding_out(share, 0)
 
 
 def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
@@ -174,6 +224,8 @@ def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
             "B0 needs examples without soft labels, and --soft_share=1 leaves",
         ),
         ([given, "--soft_share=2"], "--soft_share=2"),
+        ([given, "--held_out=1"], "--held_out=1: of 120 items, 120 would be held out"),
+        ([given, "--methods=B1,I-CCE", "--equal_passes"], "--equal_passes has no effect with --methods=B1,I-CCE"),
         (["--predictions={tmp}/none.npz"], "none.npz"),
         (["--predictions={tmp}/text.npz"], "text.npz: not an NPZ file"),
         (["--predictions={tmp}/others.npz"], "others.npz: no predictions for digits_"),

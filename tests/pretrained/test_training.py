@@ -16,7 +16,7 @@ from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.pairs import pack, packed
 from irtjax.tasks.sentences import make_task
 from irtjax.tasks.text import Examples, describe, lengths, lengths_of_first
-from irtjax.training.features import features, frozen
+from irtjax.training.features import features, frozen, frozen_examples
 from irtjax.training.recipe import default_recipe, make_trainer
 from irtjax.training.step import share_of_rate
 
@@ -175,6 +175,19 @@ def test_a_frozen_task_is_one_of_vectors(task):
     assert "mlp" in networks.choices(still)
     with pytest.raises(InputError, match="toy was loaded without an encoder"):
         frozen(still)
+
+
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_further_examples_of_a_frozen_task(folder, sentences):
+    """The texts of its test split, as examples from elsewhere, have the vectors of that split."""
+    task = make(folder, sentences)
+    parts = zip(*(text.split(" / ") for text in task.test.texts), strict=True)
+    more = Examples(tuple(list(part) for part in parts), task.test.labels, task.test.ids)
+    found, own = frozen_examples(more, task.format.encoder), frozen(task).test
+    np.testing.assert_allclose(found.inputs, own.inputs, atol=1e-5)
+    assert list(found.texts) == list(own.texts)
+    np.testing.assert_array_equal(found.labels, own.labels)
+    np.testing.assert_array_equal(found.ids, own.ids)
 
 
 def test_the_rate_warms_up_and_falls():

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from irtjax import InputError, tasks
 from irtjax.soft_labels.items import take_out, without
 from irtjax.soft_labels.labels import soft_labels
-from irtjax.soft_labels.methods import METHODS, loss_of, schedule, soft_cross_entropy, squared_error
+from irtjax.soft_labels.methods import METHODS, epochs_of, loss_of, schedule, soft_cross_entropy, squared_error
 from irtjax.soft_labels.train import SoftItems, _streams, train_method
 from irtjax.tasks.task import select
 from irtjax.training.recipe import Recipe
@@ -58,6 +58,16 @@ def test_schedules():
         schedule("B9", 4, 2)
     with pytest.raises(InputError, match="0 epochs in a row"):
         schedule("S-CCE", 4, 0)
+
+
+def test_equal_passes_over_the_training_data():
+    """In turns of e, a method has as many hard passes as the others; it ends on soft ones if E is a multiple of e."""
+    for passes in (1, 3, 4, 7, 12):
+        for row in (1, 2, 3, 5):
+            when = schedule("S-CCE", epochs_of("S-CCE", passes, row), row)
+            assert (when.hard.sum(), when.soft.sum()) == (passes, passes - passes % row)
+            assert when.soft[-1] == (passes % row == 0)
+            assert epochs_of("I-CCE", passes, row) == epochs_of("B1", passes, row) == passes
 
 
 def test_what_is_passed_over(digits):
@@ -111,6 +121,20 @@ def test_methods_train_and_differ(digits):
 
 def one_device():
     return jax.make_mesh((1,), ("network",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
+
+
+@pytest.mark.slow
+def test_probabilities_of_what_is_held_out(digits):
+    """They change nothing else, and their largest is the class that a network predicts."""
+    task, items = digits
+    plain, other = (
+        train_method(task, items, "I-CCE", recipe=RECIPE, num_seeds=2, held_out=held)
+        for held in (None, select(task.test, np.arange(40)))
+    )
+    np.testing.assert_array_equal(plain.answers["test"], other.answers["test"])
+    assert other.answers["held_out"].shape == (2, 40, 10)
+    np.testing.assert_allclose(np.exp(other.answers["held_out"]).sum(-1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(other.answers["held_out"].argmax(-1), plain.answers["test"][:, :40])
 
 
 @pytest.mark.slow
