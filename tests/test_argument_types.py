@@ -22,13 +22,14 @@ from jaxtyping import Float
 from simulation import simulate
 
 import irtjax
-from irtjax import InputError, arguments
+from irtjax import InputError, annotations, arguments
 from irtjax.annotations import MOST_LOOKED_AT
 from irtjax.arguments import checks_types
 from irtjax.crowd import CrowdDesign
+from irtjax.evaluation.adaptive_options import Band, Randomesque, Stop
 from irtjax.populations.normal import Population
 from irtjax.selection import CurriculumOptions
-from irtjax.tasks import TaskOptions
+from irtjax.tasks import Split, Task, TaskOptions
 from irtjax.training.recipe import Recipe
 
 # what JAX traces, whose arguments are of no type yet
@@ -42,6 +43,9 @@ INNER = {  # methods that fits call for each part of their work, with what they 
     for owner in ("matrix.ResponseMatrix", "sparse.SparseResponses", "stored.StoredResponses")
     for method in ("counts", "choose_items", "choose_subjects", "choose_answers")
 } | {"irtjax.tasks.options.TaskOptions.check"}
+
+
+SPLIT = Split(np.zeros((1, 2)), np.zeros(1, int), np.array(["a"]))
 
 
 class Nothing:
@@ -238,11 +242,54 @@ def test_every_public_function_refuses_other_types(name):
             function(*before, **{argument.name: Nothing()})
 
 
+def parts(annotation):
+    """An annotation, and those within it."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from parts(part)
+
+
+def dataclasses_in(annotations):
+    """Dataclasses with fields of the user in annotations, and in those of their fields."""
+    for one in (one for annotation in annotations for one in parts(annotation)):
+        if dataclasses.is_dataclass(one) and inspect.isclass(one) and one.__dataclass_params__.init:
+            yield one
+            yield from dataclasses_in(get_type_hints(one).values())
+
+
+def public_dataclasses():
+    """What public functions take, by name, and what the documentation or a room names."""
+    taken = (get_type_hints(inspect.unwrap(function)) for function, _ in PUBLIC.values())
+    taken = [annotation for hints in taken for name, annotation in hints.items() if name != "return"]
+    rooms = [irtjax, *(importlib.import_module(f"irtjax.{room}") for room in irtjax._ROOMS)]
+    names = {f"{room.__name__}.{name}" for room in rooms for name in getattr(room, "__all__", ())}
+    return {of(one): one for one in dataclasses_in([*taken, *map(found, {*names, *named_in_guide()})])}
+
+
+MADE = {  # dataclasses that functions of the library make, from what they have checked
+    *("irtjax.fits.result.Fit", "irtjax.populations.groups.FittedGroups", "irtjax.item_models.families.Families"),
+    *("irtjax.populations.latent_regression.FittedLatentRegression", "irtjax.pretrained.folder.Pretrained"),
+    *("irtjax.groups.linking.Link", "irtjax.responses.scaled.ScaledResponses", "irtjax.evaluation.bank.Bank"),
+    *("irtjax.evaluation.prediction.Crossed", "irtjax.evaluation.binary_adaptive.AdaptiveTest"),
+    *("irtjax.evaluation.scaled_adaptive.ScaledAdaptiveTest", "irtjax.crowd.members.Members"),
+    *("irtjax.networks.sizes.Sizes", "irtjax.tasks.Loader"),
+}
+OPTIONS = {name: owner for name, owner in public_dataclasses().items() if name not in MADE}
+
+
+def test_public_dataclasses_are_found():
+    adaptive = {f"irtjax.evaluation.adaptive_options.{name}" for name in ("Stop", "Randomesque", "Progressive", "Band")}
+    assert adaptive <= {*OPTIONS}
+    assert {of(owner) for owner in (Recipe, CrowdDesign, CurriculumOptions, TaskOptions, Task)} <= {*OPTIONS}
+    assert {*public_dataclasses()} >= MADE
+
+
 def checked(owner, **fields):
     """Options with these fields, checked by themselves alone: the types of some rooms are checked in tests anyway."""
-    options = owner()
-    for field, value in fields.items():
-        object.__setattr__(options, field, value)
+    options = object.__new__(owner)
+    for field in dataclasses.fields(owner):
+        value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        object.__setattr__(options, field.name, fields.get(field.name, value))
     if owner is TaskOptions:
         options.check("digits", ())
     else:
@@ -250,12 +297,39 @@ def checked(owner, **fields):
     return options
 
 
-@pytest.mark.parametrize("owner", [Recipe, CrowdDesign, CurriculumOptions, TaskOptions])
-def test_options_refuse_other_types(owner):
-    for field, annotation in get_type_hints(owner).items():
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_refuse_other_types(name):
+    """A field of no kind is refused; those before it, which need not have a default, hold what they may."""
+    owner, before = OPTIONS[name], {}
+    for field in dataclasses.fields(owner):
+        annotation = get_type_hints(owner)[field.name]
         assert not may_be_anything(annotation)
-        with pytest.raises(InputError, match=rf"^`{field}` of type Nothing, expected .+$"):
-            checked(owner, **{field: Nothing()})
+        with pytest.raises(InputError, match=rf"^`{field.name}` of type Nothing, expected .+$"):
+            checked(owner, **before, **{field.name: Nothing()})
+        if field.default is field.default_factory is dataclasses.MISSING:
+            before[field.name] = value_of(annotation)
+
+
+def value_of(annotation):
+    """A value that an annotation allows, made without its constructor where it is a class of ours."""
+    values = (*(value for _, right, _ in KINDS for value in right), *map(object.__new__, OPTIONS.values()), SPLIT)
+    kind = annotations._kind(annotation)
+    return next(value for value in values if kind.allows(value))
+
+
+@pytest.mark.parametrize(
+    ("owner", "fields", "said"),
+    [
+        (Stop, {"max_items": "3"}, "`max_items` '3', expected a whole number"),
+        (Stop, {"max_items": float("nan")}, "`max_items` nan, expected a whole number"),
+        (Stop, {"max_items": 3, "change": True}, "`change` True, expected a number or None"),
+        (Randomesque, {"best": True}, "`best` True, expected a whole number"),
+        (Band, {"low": "0", "high": 1.0}, "`low` '0', expected a number"),
+    ],
+)
+def test_options_that_are_nearly_right(owner, fields, said):
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        checked(owner, **fields)
 
 
 def test_options_of_every_usual_type_are_taken():

@@ -1,18 +1,19 @@
 """Items with soft labels from files: answers of people, shares, or the classes that a crowd predicts."""
 
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from irtjax import InputError
+from irtjax import FitWarning, InputError
 from irtjax.soft_labels.annotations import Annotations, read_annotations
 from irtjax.soft_labels.items import take_out, without
 from irtjax.soft_labels.labels import soft_labels
+from irtjax.soft_labels.share_tables import read_shares
 from irtjax.soft_labels.train import SoftItems
 from irtjax.storage.archives import read_arrays
-from irtjax.storage.tables import read_table
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, select
 
@@ -112,30 +113,13 @@ def of_shares(path: str, task: Task) -> Found:
     """Soft labels from a CSV of `item_id` and one column per class: shares of the answers, or their numbers.
 
     Raises:
-        InputError: a column is missing, shares do not sum to 1, or no item has a text.
+        InputError: what `irtjax.soft_labels.share_tables.read_shares` refuses, or no item has a text.
     """
-    table = read_table(path, "item_id", text=True)
-    missing = [name for name in ("item_id", *task.classes) if name not in table]
-    if missing:
-        raise InputError(f"{path}: no column {missing[0]}; expected item_id and {', '.join(task.classes)}")
-    shares = table[list(task.classes)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    split, places = _with_text(task, table.item_id.to_numpy(str), path)
-    counts = _counts(shares)
-    try:
-        if counts is not None:
-            items = SoftItems(split, soft_labels(counts[places]), counts[places])
-        else:
-            items = SoftItems(split, shares[places])
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    found = read_shares(path, task.classes)
+    split, places = _with_text(task, found.ids, path)
     left, removed = without(task, split)
-    return Found(left, items, removed)
-
-
-def _counts(values: np.ndarray) -> np.ndarray | None:
-    """Numbers of answers as such; None for shares, whose sums are 1 at most."""
-    whole = np.isfinite(values).all() and (values >= 0).all() and (values == np.round(values)).all()
-    return values.astype(np.int64) if whole and (values.sum(1) > 1).any() else None
+    counts = None if found.counts is None else found.counts[places]
+    return Found(left, SoftItems(split, found.shares[places], counts), removed)
 
 
 def _some(items: SoftItems, rows: np.ndarray) -> SoftItems:
@@ -203,13 +187,18 @@ def _predictions(path: str, task: Task, split: str) -> tuple[np.ndarray, np.ndar
 
 
 def _with_text(task: Task, ids: np.ndarray, path: str) -> tuple[Split, np.ndarray]:
-    """The items that the extra split has the texts of, and their places among the ids."""
+    """The items that the extra split has the texts of, and their places among the ids; warns of those left aside."""
     if task.extra is None:
         raise InputError(f"--extra_items is missing: the ids, texts and labels of the items of {path}")
     _require_unique(ids, path)
     places = pd.Index(ids).get_indexer(task.extra.ids)
     if not (places >= 0).any():
         raise InputError(f"{path}: none of its {ids.size:,} items is in --extra_items")
+    found = int((places >= 0).sum())
+    for number, of, missing in ((ids.size, path, "--extra_items"), (places.size, "--extra_items", path)):
+        if number > found:
+            message = f"{number - found:,} of the {number:,} items of {of} are not in {missing}: not trained on"
+            warnings.warn(message, FitWarning, stacklevel=3)
     return select(task.extra, places >= 0), places[places >= 0]
 
 

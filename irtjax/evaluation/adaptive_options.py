@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irtjax.arguments import not_negative, whole_number
+from irtjax.arguments import not_negative, require_bounds, whole_number
 from irtjax.errors import InputError
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
 from irtjax.kernels.models import ItemParameters
@@ -38,12 +38,20 @@ class Stop:
     change: float | None = None
     min_items: int = 1
 
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
+
 
 @dataclasses.dataclass(frozen=True)
 class Randomesque:
     """A random one of the `best` items, instead of the best (Kingsbury and Zara 1989)."""
 
     best: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +69,10 @@ class Band:
 
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
 
 
 def checked(
@@ -165,6 +177,8 @@ def first_items(
     if isinstance(start, Band):
         if bank.slope.shape[1] > 1:
             raise InputError("`start` by a band of difficulties is for one dimension: give positions of items")
+        if not start.low <= start.high:  # asked this way round, NaN is refused too
+            raise InputError(f"`start` by a band from {start.low} to {start.high}: expected `low` at most `high`")
         with np.errstate(divide="ignore", invalid="ignore"):
             difficulty = -bank.intercept / bank.slope[:, 0]
         within = (difficulty >= start.low) & (difficulty <= start.high)

@@ -7,7 +7,7 @@ from typing import Any
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
 from irtjax.storage.json_files import read_json
-from irtjax.storage.sources import reading
+from irtjax.storage.sources import one_line, reading
 
 TOKENIZER, VOCABULARY, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 FIRST, LAST = "[CLS]", "[SEP]"  # before the first sentence, and after each
@@ -22,6 +22,7 @@ class Pieces:
         Raises:
             InputError: neither is there, it is damaged, or its words are not those of the encoder.
         """
+        self._folder = pretrained.folder
         self._tokenizer = _read_tokenizer(pretrained.folder)
         self.first, self.last = (self._tokenizer.token_to_id(name) for name in (FIRST, LAST))
         if self.first is None or self.last is None:
@@ -43,10 +44,18 @@ class Pieces:
             sentences: texts.
             longest: most word pieces, these included; what goes beyond it is cut off.
             first: whether it is the first sentence of an example.
+
+        Raises:
+            InputError: the vocabulary cannot split a sentence, as one without a piece for what is unknown.
         """
         before = [self.first] if first else []
         room = longest - len(before) - 1
-        encoded = self._tokenizer.encode_batch(list(sentences), add_special_tokens=False)
+        try:
+            encoded = self._tokenizer.encode_batch(list(sentences), add_special_tokens=False)
+        except Exception as error:  # the package raises nothing more particular
+            raise InputError(
+                f"{self._folder}: its vocabulary does not split all texts ({one_line(error)}): copy it again"
+            ) from error
         return [[*before, *one.ids[:room], self.last] for one in encoded]
 
 

@@ -29,6 +29,7 @@ from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
+from irtjax.storage.sources import one_line
 
 SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 
@@ -40,10 +41,11 @@ def as_responses(
 
     * A `ResponseMatrix`, which is returned as it is; `StoredResponses` and `SparseResponses`, all of which are read.
     * A path: a file or a folder in any format of `read_responses`.
-    * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow). Long, with columns
-      `subject_id`, `item_id` and `response`, or others as of `read_responses`; or wide, with one column per item.
-      Subjects of a wide table are named by its column `subject_id`, else by its index, else (where the index only
-      counts) by a first column of text. With a column or an index called `item_id`, its rows are the items.
+    * A table of pandas, or of a package whose tables have `to_pandas` (Polars, PyArrow), or `columns` and
+      `__arrow_c_stream__`. Long, with columns `subject_id`, `item_id` and `response`, or others as of `read_responses`;
+      or wide, with one column per item. Subjects of a wide table are named by its column `subject_id`, else by its
+      index, else (where the index only counts) by a first column of text. With a column or an index called `item_id`,
+      its rows are the items.
     * A sparse array of SciPy, each entry of which is an answer (`SparseResponses.from_scipy`).
     * A two-dimensional array or a list of rows, subjects × items. Its subjects are called subject_1, subject_2, …, its
       items item_1, item_2, ….
@@ -114,9 +116,25 @@ def _as_frame(data: Any, columns: Mapping[str, str] | None) -> pd.DataFrame | No
         names = long_names(data.column_names, columns)
         if names is not None and len(set(data.column_names)) == data.num_columns:
             return data.select(names.known).to_pandas(strings_to_categorical=True, ignore_metadata=True)
-    if hasattr(data, "to_pandas"):
-        data = data.to_pandas()
-    return data if isinstance(data, pd.DataFrame) else None
+    if isinstance(data, pd.DataFrame):
+        return data
+    if not _is_table(data):
+        return None
+    try:
+        found = data.to_pandas() if hasattr(data, "to_pandas") else pyarrow.table(data).to_pandas()
+    except Exception as error:  # whatever the package raises, as where it needs another one for that
+        raise InputError(
+            f"responses of type {type(data).__name__} become no table of pandas ({one_line(error)}): convert them first"
+        ) from error
+    return found if isinstance(found, pd.DataFrame) else None
+
+
+def _is_table(data: Any) -> bool:
+    """Whether it is a table of pandas, or becomes one: by itself, or by what tables of Arrow are exchanged by."""
+    streams = hasattr(data, "__arrow_c_stream__") and hasattr(
+        data, "columns"
+    )  # of single columns there are streams too
+    return isinstance(data, pd.DataFrame) or hasattr(data, "to_pandas") or streams
 
 
 def as_matrix_or_sparse(
@@ -128,7 +146,7 @@ def as_matrix_or_sparse(
         NotScoredError: responses have scales of their own.
     """
     names_items = isinstance(data, ResponseMatrix | StoredResponses | SparseResponses | str | os.PathLike)
-    if not names_items and not hasattr(data, "to_pandas") and not isinstance(data, pd.DataFrame):
+    if not names_items and not _is_table(data):
         return as_responses(data, item_ids, columns)
     found = as_responses_or_stored(data, columns=columns)
     if not isinstance(found, SparseResponses):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.storage.sources import one_line
 
 MISSING: dict[str, Any] = {"f": np.nan, "O": None, "U": ""}  # by the kind of an array; of integers and booleans -1
 
@@ -28,12 +29,18 @@ def as_array(values: Any) -> np.ndarray:
     """Responses as an array of numbers, texts or objects, in which masked cells are missing.
 
     Raises:
-        InputError: rows of other lengths, or records, dates, complex numbers and others that are no responses.
+        InputError: rows of other lengths, an object that becomes no array, or records, dates, complex numbers and
+            others that are no responses.
     """
     given = unmasked(values)
     try:
         array = np.asarray(given)
-    except (ValueError, TypeError) as error:  # ragged lists, and objects of other packages
+    except Exception as error:  # of ragged lists, and whatever objects of other packages raise, such as of gradients
+        if hasattr(given, "__array__"):
+            raise InputError(
+                f"responses of type {type(values).__name__} become no array of NumPy ({one_line(error)}): convert "
+                "them, a tensor by .detach().cpu().numpy()"
+            ) from error
         raise InputError(f"responses of type {type(values).__name__} are no rows of equal length ({error})") from error
     if array.dtype.name == "bfloat16":  # of JAX, which NumPy takes for bytes
         return array.astype(np.float32)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from irtjax.arguments import require_bounds
 from irtjax.errors import InputError
 from irtjax.responses.masks import unmasked
 from irtjax.responses.matrix import MISSING, as_ids, require_unique
@@ -29,6 +30,10 @@ class Scale:
     labels: tuple[Any, ...] | None = None
     origin: float = 0.0
     unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
 
     @property
     def is_own(self) -> bool:

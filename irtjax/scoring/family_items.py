@@ -132,7 +132,9 @@ def _label(value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return str(value).strip()
-    return int(number) if number == int(number) else number if np.isfinite(number) else str(value)
+    if not np.isfinite(number):
+        return str(value).strip()
+    return int(number) if number == int(number) else number
 
 
 def matched(responses: Any, known: KnownItems, trials: Any = None, **choice: Any) -> tuple[OnScales, KnownItems]:

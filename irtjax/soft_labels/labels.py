@@ -52,7 +52,9 @@ def check_soft_labels(shares: Float[AnyArray, "I C"], names: AnyArray) -> None:
     off = np.abs(sums - 1) > TOLERANCE
     if off.any():
         at = int(np.argmax(off))
-        raise InputError(f"item {names[at]}: its soft labels sum to {sums[at]:.6g}, expected 1")
+        raise InputError(
+            f"item {names[at]}: its soft labels sum to {sums[at]:.6g}, expected 1: divide them by their sum"
+        )
 
 
 def gold_histogram(shares: Float[AnyArray, "I C"], gold: Int[AnyArray, " I"]) -> Int[np.ndarray, " B"]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from irtjax.arguments import checks_types
+from irtjax.arguments import checks_types, require_bounds
 from irtjax.errors import InputError
 from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
@@ -32,7 +32,8 @@ class SoftItems:
     counts: Int[AnyArray, "I C"] | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what are no shares."""
+        """Refuses other types, and what are no shares."""
+        require_bounds(self)
         check_soft_labels(self.shares, self.split.ids)
 
 

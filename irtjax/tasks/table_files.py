@@ -1,5 +1,7 @@
 """Tables of examples from files: CSV, TSV, JSON lines and Parquet, as other programs write them."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from irtjax.tasks.columns import split_of
 JSON = (".jsonl", ".ndjson", ".json")
 CSV = (".csv", TABS)
 ENDINGS = (*CSV, *JSON, ".parquet")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a pair that stands for one character, perhaps without the other half
 
 
 class Table(NamedTuple):
@@ -119,6 +122,15 @@ def _read_csv(path: Path) -> Table:
     return Table(cells, columns.__getitem__, kinds, {}, lambda at: f"{path}, line {rows.lines[at]}")
 
 
+def _is_text(record: Any) -> bool:
+    """Whether all names and texts of a record can be written in UTF-8."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _read_json(path: Path) -> Table:
     text = path.read_text(encoding="utf-8-sig")
     records, lines = [], []
@@ -131,11 +143,14 @@ def _read_json(path: Path) -> Table:
                 with naming(f"line {number}"):
                     records.append(parsed(line))
                 lines.append(f"{path}, line {number}")
+    halves = _HALF.search(text) is not None
     for record, line in zip(records, lines, strict=True):
         if not isinstance(record, dict):
             raise InputError(
                 f"{line.removeprefix(f'{path}, ')} is not an object with names, but {type(record).__name__}"
             )
+        if halves and not _is_text(record):
+            raise InputError(f"{line.removeprefix(f'{path}, ')} has half of a surrogate pair, which is no text")
     if not records:
         raise InputError("no examples")
     names = list(dict.fromkeys(name for record in records for name in record))

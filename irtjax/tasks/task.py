@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from irtjax.arguments import checks_types
+from irtjax.arguments import checks_types, require_bounds
 from irtjax.errors import InputError
 from irtjax.pretrained.folder import Pretrained
 from irtjax.tasks.validation import require_classes, require_split
@@ -50,6 +50,10 @@ class ImageFormat:
     deviation: tuple[float, ...] = (1.0,)
     flips: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFormat:
@@ -69,6 +73,10 @@ class TextFormat:
     buckets: tuple[tuple[int, ...], ...]
     encoder: Pretrained | None = None
     packed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses fields of another type than their annotations say."""
+        require_bounds(self)
 
     @property
     def num_words(self) -> int:
@@ -117,9 +125,10 @@ class Task:
         """Refuses what does not hold together.
 
         Raises:
-            InputError: names the split, and what is wrong: labels outside the classes, images without
-                channels, lengths that differ, words without a vector.
+            InputError: names the field of another type than its annotation says; or the split, and what is wrong:
+                labels outside the classes, images without channels, lengths that differ, words without a vector.
         """
+        require_bounds(self)
         require_classes(self.name, self.classes)
         words: int | None = None
         channels: tuple[int, ...] = ()

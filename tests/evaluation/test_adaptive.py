@@ -347,6 +347,8 @@ def test_bad_input():
         ({"start": [3, 3]}, "`start` has an item twice"),
         ({"start": list(range(11))}, "`start` has 11 items, more than `max_items` 10"),
         ({"start": Band(20.0, 30.0)}, "no item has a difficulty from 20.0 to 30.0"),
+        ({"start": Band(1.0, -1.0)}, "`start` by a band from 1.0 to -1.0: expected `low` at most `high`"),
+        ({"start": Band(float("nan"), 1.0)}, "`start` by a band from nan to 1.0: expected"),
     )
     for options, message in cases:
         with pytest.raises(InputError, match=message) as caught:

@@ -7,7 +7,7 @@ from binaries import assert_bad_flags, run
 from matplotlib.image import imread
 
 from experiments.common.soft_items import counts_of_networks, of_answers, of_predictions, of_shares
-from irtjax import InputError, tasks
+from irtjax import FitWarning, InputError, tasks
 from irtjax.soft_labels.labels import people_and_networks
 from irtjax.tasks.task import select
 
@@ -113,13 +113,17 @@ def test_soft_labels_of_people(with_extra, tmp_path):
     table = pd.DataFrame(cells, columns=names, index=pd.Index(range(12), name="subject"))
     table.iloc[0] = "a"
     table.to_csv(tmp_path / "answers.csv")
-    found = of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, with_extra)
+    left = r"1 of the 11 items of \S+answers\.csv are not in --extra_items: not trained on"
+    with pytest.warns(FitWarning, match=f"^{left}$"):
+        found = of_answers(str(tmp_path / "answers.csv"), {"a": "3", "b": "7"}, with_extra)
     assert (found.answers.num_people, len(found.answers.item_ids)) == (12, 11)
     assert found.removed == {"train": 0, "validation": 0, "test": 10}
     np.testing.assert_array_equal(found.items.split.ids, with_extra.extra.ids)
     for item, counts in zip(found.items.split.ids, found.items.counts, strict=True):
         assert counts[[3, 7]].tolist() == [(table[item] == "a").sum(), (table[item] == "b").sum()]
         assert counts.sum() == counts[[3, 7]].sum()
+    table = table.drop(columns="without a text")
+    table.to_csv(tmp_path / "answers.csv")
     with pytest.raises(InputError, match=r"answer 'b' stands for no class of toy; say for which by --codes=b:0"):
         of_answers(str(tmp_path / "answers.csv"), {"a": "3"}, with_extra)
     with pytest.raises(InputError, match="--codes=a:x: toy has no class x"):
@@ -178,7 +182,13 @@ def test_shares_from_a_table(with_extra, tmp_path):
     table.drop(columns="4").to_csv(path, index=False)
     with pytest.raises(InputError, match="no column 4; expected item_id and 0, 1"):
         of_shares(str(path), with_extra)
-    table.assign(item_id=[f"other {at}" for at in range(10)]).to_csv(path, index=False)
+    others = table.assign(item_id=[f"other {at}" for at in range(10)])
+    both = (r"7 of the 10 items of \S+shares\.csv are not in ", r"7 of the 10 items of --extra_items are not in ")
+    pd.concat([table[:3], others[3:]]).to_csv(path, index=False)
+    with pytest.warns(FitWarning, match=both[0]), pytest.warns(FitWarning, match=both[1]):
+        found = of_shares(str(path), with_extra)
+    assert found.items.split.ids.tolist() == with_extra.extra.ids[:3].tolist()
+    others.to_csv(path, index=False)
     with pytest.raises(InputError, match="none of its 10 items is in --extra_items"):
         of_shares(str(path), with_extra)
 

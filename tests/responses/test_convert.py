@@ -196,3 +196,88 @@ def test_equality_hash_and_repr():
     assert NAMED != NUMBERED
     assert NAMED != "a matrix"
     assert repr(NAMED) == "ResponseMatrix: 2 subjects × 3 items, 60.0% right, 16.7% missing"
+
+
+class Tensor:
+    """What tensors of PyTorch have of NumPy's protocols."""
+
+    def __init__(self, values, error=None):
+        self.values, self.error = np.asarray(values), error
+        self.shape, self.ndim = self.values.shape, self.values.ndim
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, at):
+        return Tensor(self.values[at], self.error)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.error is not None:
+            raise self.error
+        return self.values.astype(dtype or self.values.dtype)
+
+
+class Streamed:
+    """A table that others read by Arrow's protocol alone."""
+
+    def __init__(self, frame):
+        self.table = pyarrow.table(frame)
+        self.columns = self.table.column_names
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Polars(Streamed):
+    """A table that `to_pandas` makes one of pandas from, unless a package is missing."""
+
+    def __init__(self, frame, error=None):
+        super().__init__(frame)
+        self.error = error
+
+    def __array__(self, dtype=None, copy=None):
+        return self.table.to_pandas().to_numpy(dtype)
+
+    def to_pandas(self):
+        if self.error is not None:
+            raise self.error
+        return self.table.to_pandas()
+
+
+class Exchanged:
+    """A table of which no more is known than that it has the protocol that pandas no longer reads."""
+
+    def __dataframe__(self, nan_as_null=False, allow_copy=True):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("table", [Streamed, Polars])
+def test_tables_of_other_packages(table):
+    assert as_responses(table(WIDE.reset_index(names="subject_id"))) == NAMED
+    assert as_responses(table(LONG)) == NAMED
+
+
+def test_arrays_of_other_packages():
+    assert as_responses(Tensor(VALUES)) == NUMBERED
+
+
+GRADIENT = RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+DEVICE = TypeError("can't convert cuda:0 device type tensor to numpy.\nUse Tensor.cpu() first.")
+CONVERT = (
+    r"^responses of type Tensor become no array of NumPy \(Can't .+\): convert them, a tensor by \.detach\(\)\.cpu"
+)
+
+
+@pytest.mark.parametrize("error", [GRADIENT, DEVICE])
+@pytest.mark.parametrize("take", [as_responses, irtjax.fit])
+def test_what_becomes_no_array_says_what_to_do(take, error):
+    with pytest.raises(InputError, match=f"(?i){CONVERT}"):
+        take(Tensor(VALUES, error))
+
+
+def test_what_becomes_no_table_says_what_to_do():
+    missing = ModuleNotFoundError("pyarrow is required for converting to pandas")
+    with pytest.raises(InputError, match=r"^responses of type Polars become no table of pandas \(pyarrow is required"):
+        as_responses(Polars(LONG, missing))
+    with pytest.raises(InputError, match="Exchanged"):
+        as_responses(Exchanged())

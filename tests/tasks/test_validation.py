@@ -59,7 +59,7 @@ def test_what_holds_together_is_a_task():
         ),
         ({"classes": ("x",)}, "mine: 1 classes, expected 2 or more"),
         ({"classes": ("x", "y", "x")}, "two classes are called 'x'"),
-        ({"classes": (0, 1, 2)}, "expected a tuple of names"),
+        ({"classes": (0, 1, 2)}, r"^`classes` \(0, 1, 2\), expected a list of names$"),
         ({"format": ImageFormat(1.0, (0.0, 0.0))}, "images of 1 channels, and a format of 2"),
         ({"format": VECTORS}, "inputs are no tuple, and the format says that they are a tuple of sentences"),
         ({"split": words(2, 3), "format": VECTORS}, "a word has number 3, and the vocabulary 3 words"),

@@ -1,5 +1,6 @@
 """What HELM writes of each instance of a run: `per_instance_stats.json` in a folder per run."""
 
+import math
 import os
 import re
 from pathlib import Path
@@ -81,5 +82,8 @@ def _mean(stat: dict[str, Any]) -> Any:
     """Of a file that has sums alone."""
     number, total = stat.get("count"), stat.get("sum")
     if isinstance(number, int | float) and isinstance(total, int | float) and number > 0:
-        return total / number
+        try:
+            return total / number
+        except OverflowError:  # whole numbers of hundreds of digits, which are no response
+            return math.inf
     return None

@@ -10,6 +10,7 @@ import bisect
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -161,10 +162,12 @@ def _array(path: Path, shape: tuple[int, ...], kind: str) -> np.ndarray:
         InputError: the file is missing, damaged, or not of that shape.
     """
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that old versions of NumPy wrote
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise InputError(f"{path}: is missing, though {INDEX} lists it") from error
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # whatever NumPy and the parsers of its headers raise on damaged files
         raise InputError(f"{path}: not an array of NumPy ({one_line(error)})") from error
     if array.shape != shape or array.dtype.kind != kind or (kind == "i" and array.dtype.itemsize > 1):
         raise InputError(f"{path}: {array.dtype} of shape {array.shape}, expected shape {shape} as {INDEX} says")
