@@ -9,7 +9,9 @@ import irtjax
 from experiments.stages.crowd import load_responses
 from irtjax.auditing.confusion import label_probability
 from irtjax.responses.matrix import MISSING, proportion_correct
+from irtjax.storage.archives import read_arrays
 from irtjax.storage.files import write_csv
+from irtjax.storage.sources import naming
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
 
@@ -52,8 +54,9 @@ def _predictions(crowd: Path) -> np.ndarray:
     """(J, N) classes that the networks predict for the examples of all splits; -1 where their answer does not count."""
     parts = []
     for split in SPLITS:
-        with np.load(crowd / f"predictions_{split}.npz") as stored:
-            parts.append(stored["predictions"].astype(np.int16))
+        path = crowd / f"predictions_{split}.npz"
+        with naming(path):
+            parts.append(read_arrays(path, ["predictions"])["predictions"].astype(np.int16))
     return np.where(load_responses(crowd).values == MISSING, -1, np.concatenate(parts, axis=1))
 
 

@@ -32,16 +32,7 @@ def as_array(values: Any) -> np.ndarray:
         InputError: rows of other lengths, an object that becomes no array, or records, dates, complex numbers and
             others that are no responses.
     """
-    given = unmasked(values)
-    try:
-        array = np.asarray(given)
-    except Exception as error:  # of ragged lists, and whatever objects of other packages raise, such as of gradients
-        if hasattr(given, "__array__"):
-            raise InputError(
-                f"responses of type {type(values).__name__} become no array of NumPy ({one_line(error)}): convert "
-                "them, a tensor by .detach().cpu().numpy()"
-            ) from error
-        raise InputError(f"responses of type {type(values).__name__} are no rows of equal length ({error})") from error
+    array = _converted(unmasked(values))
     if array.dtype.name == "bfloat16":  # of JAX, which NumPy takes for bytes
         return array.astype(np.float32)
     if array.dtype.names:
@@ -55,10 +46,10 @@ def as_floats(values: Any) -> np.ndarray:
     """Numbers in float64, NaN where they are masked.
 
     Raises:
-        InputError: complex numbers, or something that is no number.
+        InputError: an object that becomes no array, complex numbers, or something that is no number.
     """
     masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    array = np.asarray(values.data if masked is not None else values)
+    array = _converted(values.data if masked is not None else values)
     if array.dtype.kind == "c":
         raise InputError(f"responses of type {array.dtype}, expected real numbers")
     try:
@@ -66,3 +57,21 @@ def as_floats(values: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"responses of type {array.dtype}, expected numbers ({error})") from error
     return floats if masked is None else np.where(masked, np.nan, floats)
+
+
+def _converted(values: Any) -> np.ndarray:
+    """As an array of NumPy.
+
+    Raises:
+        InputError: it does not become one.
+    """
+    try:
+        return np.asarray(values)
+    except Exception as error:  # of ragged lists, and whatever objects of other packages raise, such as of gradients
+        kind = type(values).__name__
+        if hasattr(values, "__array__"):
+            raise InputError(
+                f"responses of type {kind} become no array of NumPy ({one_line(error)}): convert them, a tensor by "
+                ".detach().cpu().numpy()"
+            ) from error
+        raise InputError(f"responses of type {kind} are no rows of equal length ({error})") from error

@@ -1,11 +1,13 @@
 """The suspects stage: planted wrong labels come first, with the class that they should have."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.stages import suspects
-from irtjax import ResponseMatrix, tasks, write_responses
+from irtjax import InputError, ResponseMatrix, tasks, write_responses
 from irtjax.responses.matrix import MISSING
 from irtjax.tasks.task import SPLITS
 
@@ -63,3 +65,7 @@ def test_planted_wrong_labels_come_first(tmp_path, kind):
         assert table.text.tolist() == [item.replace("example", "text") for item in table.item_id]
     suspects.write(table, tmp_path)
     assert pd.read_csv(tmp_path / "suspects.csv").item_id.tolist() == table.item_id.tolist()
+    path = tmp_path / "crowd" / f"predictions_{SPLITS[0]}.npz"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: "):
+        suspects.run(task, tmp_path / "crowd")

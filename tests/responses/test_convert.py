@@ -12,6 +12,7 @@ import irtjax
 from irtjax import InputError, ResponseMatrix
 from irtjax.responses.convert import as_responses
 from irtjax.responses.from_arrays import of_counts, of_grades, of_shares
+from irtjax.responses.masks import as_floats
 from irtjax.responses.matrix import grade
 from irtjax.responses.scaled import Scale, ScaledResponses
 from irtjax.selection.own_loop import scored
@@ -269,7 +270,7 @@ CONVERT = (
 
 
 @pytest.mark.parametrize("error", [GRADIENT, DEVICE])
-@pytest.mark.parametrize("take", [as_responses, irtjax.fit])
+@pytest.mark.parametrize("take", [as_responses, as_floats, irtjax.fit])
 def test_what_becomes_no_array_says_what_to_do(take, error):
     with pytest.raises(InputError, match=f"(?i){CONVERT}"):
         take(Tensor(VALUES, error))
