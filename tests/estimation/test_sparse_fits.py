@@ -122,6 +122,8 @@ def test_an_item_that_nobody_answered_is_named(responses):
 def test_errors_of_each_item_are_those_of_the_matrix(adaptive, case, monkeypatch):
     sparse, theta = adaptive
     given = options(case, theta, None)
+    if case == "3pl":  # priors that are estimated on the way carry what rounding did before the fit was at rest
+        given |= {"slope_prior": (0.9, 0.5), "intercept_prior": (0, 2), "guessing_prior": (-1.4, 1)}
     exact = irtjax.fit(sparse, **given)
     monkeypatch.setattr(finish, "MOST_PARAMETERS", 1)
     dense, each = (irtjax.fit(sparse, sparse=by_answer, **given) for by_answer in (False, True))
