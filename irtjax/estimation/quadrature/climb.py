@@ -33,7 +33,7 @@ from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float
 
 MOST_CHANGE = 4.0  # of any parameter in one step
-MOST_SHARE = 0.3  # of its value, where that is more: a curve like a step hardly changes when it becomes steeper
+MOST_SHARE = 0.3  # of slope or intercept, where that is more: a curve like a step hardly changes when it is steeper
 FIRST_CHANGE = 1.0  # of any parameter in a step without memory, which may overshoot from afar
 ROUNDING = 1e-13  # relative error of an objective
 ARMIJO = 1e-4
@@ -216,6 +216,18 @@ def _shortened(step: np.ndarray, most: np.ndarray, places: Layout) -> np.ndarray
     return share * step
 
 
+def _longest(values: Float[np.ndarray, " P"], specification: Specification, places: Layout) -> Float[np.ndarray, " P"]:
+    """The most that each parameter (P,) may change by: `MOST_CHANGE`, or a share of slopes and intercepts.
+
+    Others, such as the logit of an asymptote at 0, run off to where no likelihood tells them from infinity.
+    """
+    result = np.full(places.size, MOST_CHANGE)
+    at = places.items[:, : specification.dims + 1]
+    at = at[at >= 0]
+    result[at] = np.maximum(MOST_CHANGE, MOST_SHARE * np.abs(values[at]))
+    return result
+
+
 def _shortened_where_unforeseen(
     step: np.ndarray, point: Point, specification: Specification, places: Layout
 ) -> np.ndarray:
@@ -348,7 +360,7 @@ def climb(
         step, change = _proposed(point, memory, specification, held | beyond)
     room = np.where(step * values > 0, np.maximum(most - np.abs(values), 0.0), np.inf)
     room = np.where(step < 0, np.minimum(room, np.maximum(to_narrow, 0.0)), room)
-    longest = np.maximum(MOST_CHANGE, MOST_SHARE * np.abs(values)) if memory.steps else FIRST_CHANGE
+    longest = _longest(values, specification, places) if memory.steps else FIRST_CHANGE
     step = _shortened(step, np.minimum(longest, room), places)
     step = _shortened_where_unforeseen(step, point, specification, places)
     for _ in range(SHORTENINGS):

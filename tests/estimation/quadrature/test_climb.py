@@ -65,3 +65,13 @@ def test_only_the_item_whose_curve_leaves_what_is_foreseen_is_shortened(at):
     with jax.enable_x64(True):
         whole, shortened = (evaluate_at(*climb._move(point, one, places)).objective for one in (step, found))
     assert shortened > whole + 1
+
+
+def test_slopes_and_intercepts_may_go_a_share_of_their_values():
+    """The logit of an asymptote may not: at -100 it says the same as at -200, and would run off."""
+    specification = specify(("3pl",) * 2)
+    places = layout(specification)
+    values = np.where(np.arange(places.size) == places.items[0, 0], 1.0, -100.0)
+    most = climb._longest(values, specification, places)
+    assert most[places.items[0, :3]].tolist() == [climb.MOST_CHANGE, 100 * climb.MOST_SHARE, climb.MOST_CHANGE]
+    assert most[places.items[1, :3]].tolist() == [100 * climb.MOST_SHARE, 100 * climb.MOST_SHARE, climb.MOST_CHANGE]
