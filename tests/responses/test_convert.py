@@ -249,7 +249,7 @@ class Exchanged:
     """A table of which no more is known than that it has the protocol that pandas no longer reads."""
 
     def __dataframe__(self, nan_as_null=False, allow_copy=True):
-        raise NotImplementedError
+        raise TypeError("a copy is not allowed")
 
 
 @pytest.mark.parametrize("table", [Streamed, Polars])

@@ -4,8 +4,8 @@ import numpy as np
 
 from irtjax import processes
 from irtjax.estimation.problem import layout
-from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.state import State
+from irtjax.estimation.quadrature.step_length import at_bounds, narrowing
 from irtjax.integration.e_step import e_step
 from irtjax.integration.node_rule import Refinement
 from irtjax.item_models.families import Families

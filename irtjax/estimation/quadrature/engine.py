@@ -24,10 +24,12 @@ from irtjax.estimation.driver import Estimate, Info, Problem
 from irtjax.estimation.problem import Specification, without_asymptotes
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import item_score
-from irtjax.estimation.quadrature.climb import Memory, Point, at_bounds, climb, evaluate
+from irtjax.estimation.quadrature.climb import Memory, climb
 from irtjax.estimation.quadrature.finish import estimate_at
 from irtjax.estimation.quadrature.item_search import better_modes
+from irtjax.estimation.quadrature.point import Point, evaluate
 from irtjax.estimation.quadrature.state import Phase, State
+from irtjax.estimation.quadrature.step_length import at_bounds
 from irtjax.integration.encode import to_answers
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.sparse_grid import MOST_BOUNDARY_MASS

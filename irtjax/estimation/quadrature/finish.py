@@ -11,9 +11,9 @@ from irtjax.estimation.driver import Estimate
 from irtjax.estimation.problem import Specification, layout, with_held
 from irtjax.estimation.quadrature import checks as node_checks
 from irtjax.estimation.quadrature import common_parameters, group_information, observed_information, sparse_moments
-from irtjax.estimation.quadrature.climb import at_bounds, narrowing
 from irtjax.estimation.quadrature.complete_data import Part
 from irtjax.estimation.quadrature.state import State
+from irtjax.estimation.quadrature.step_length import at_bounds, narrowing
 from irtjax.fits.joint_covariance import MOST_KEPT, JointCovariance
 from irtjax.integration.e_step import condensed, e_step
 from irtjax.integration.importance_nodes import part

@@ -4,7 +4,8 @@ import enum
 from typing import NamedTuple
 
 from irtjax.estimation.problem import Specification
-from irtjax.estimation.quadrature.climb import Memory, Point
+from irtjax.estimation.quadrature.climb import Memory
+from irtjax.estimation.quadrature.point import Point
 from irtjax.integration.encode import AnyAnswers
 from irtjax.integration.node_rule import NodeRule
 from irtjax.integration.sparse_grid import SparseGrid

@@ -1,4 +1,4 @@
-"""Steps up the likelihood: how far each item is taken by one."""
+"""How far each item is taken by a step."""
 
 import jax
 import numpy as np
@@ -6,7 +6,8 @@ import pytest
 from conftest import matrix
 
 from irtjax.estimation.problem import layout
-from irtjax.estimation.quadrature import climb
+from irtjax.estimation.quadrature import step_length
+from irtjax.estimation.quadrature.point import evaluate, moved_by
 from irtjax.estimation.specify import specify
 from irtjax.integration.encode import to_answers
 from irtjax.integration.rules import SharedNodes
@@ -32,7 +33,7 @@ def at():
         grid = SharedNodes(61, 1).lay_out(items, population, answers)
 
         def evaluate_at(items, population):
-            return climb.evaluate(items, population, answers, grid, specification)
+            return evaluate(items, population, answers, grid, specification)
 
         yield evaluate_at(items, population), specification, evaluate_at
 
@@ -51,19 +52,19 @@ def test_what_an_expansion_foresees_is_left_as_it_is(at):
     small = along(specification, FLAT, 0.3, -0.2)
     steeper = along(specification, STEEP, 15.0, 15.0)  # the curve stays where it is, and nearly as it is
     for step in (small, steeper):
-        assert climb._shortened_where_unforeseen(step, point, specification, places) is step
+        assert step_length.shortened_where_unforeseen(step, point, specification, places) is step
 
 
 def test_only_the_item_whose_curve_leaves_what_is_foreseen_is_shortened(at):
     point, specification, evaluate_at = at
     places = layout(specification)
     step = along(specification, STEEP, 0.0, 25.0) + along(specification, FLAT, 0.3, -0.2)  # the step moves by 0.4
-    found = climb._shortened_where_unforeseen(step, point, specification, places)
+    found = step_length.shortened_where_unforeseen(step, point, specification, places)
     own, others = places.items[STEEP, :2], np.delete(np.arange(places.size), places.items[STEEP, :2])
     np.testing.assert_array_equal(found[others], step[others])
     assert 0 < found[own[1]] < 0.5 * step[own[1]]
     with jax.enable_x64(True):
-        whole, shortened = (evaluate_at(*climb._move(point, one, places)).objective for one in (step, found))
+        whole, shortened = (evaluate_at(*moved_by(point, one, places)).objective for one in (step, found))
     assert shortened > whole + 1
 
 
@@ -72,6 +73,7 @@ def test_slopes_and_intercepts_may_go_a_share_of_their_values():
     specification = specify(("3pl",) * 2)
     places = layout(specification)
     values = np.where(np.arange(places.size) == places.items[0, 0], 1.0, -100.0)
-    most = climb._longest(values, specification, places)
-    assert most[places.items[0, :3]].tolist() == [climb.MOST_CHANGE, 100 * climb.MOST_SHARE, climb.MOST_CHANGE]
-    assert most[places.items[1, :3]].tolist() == [100 * climb.MOST_SHARE, 100 * climb.MOST_SHARE, climb.MOST_CHANGE]
+    most = step_length.longest(values, specification, places)
+    own, least = 100 * step_length.MOST_SHARE, step_length.MOST_CHANGE
+    assert most[places.items[0, :3]].tolist() == [least, own, least]
+    assert most[places.items[1, :3]].tolist() == [own, own, least]
