@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import expit
 
 from irtjax import processes
 from irtjax.errors import printable
+from irtjax.estimation import anchor_misfit
 from irtjax.estimation.quadrature.checks import STEEP
 from irtjax.estimation.special_items import LEAST_SPREAD
 from irtjax.fits.fit_text import counted
@@ -32,9 +32,6 @@ REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
-CONTRADICTED, BEYOND = 0.1, 4.0  # share right from the expected one, and in its standard errors
-ENDS = ("guessing", 0.0), ("upper", 1.0)
-POSTERIOR_NODES = np.polynomial.hermite_e.hermegauss(9)
 NAMES_AND_NUMBERS = r"'[^']*'|\d[\d.,e+-]*"
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either
 
@@ -112,9 +109,9 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
-    of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks)
+    of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks, anchor_misfit.misfit)
     scored = not on_scales(fit.responses)
-    for find in (*of_all, _of_asymptotes, _of_signs, _of_anchors) if scored else of_all:
+    for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
         message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
@@ -287,47 +284,3 @@ def _of_signs(fit: Fit) -> str | None:
         "have a slope below 0 by more than two standard errors: one dimension does not mean 'more right answers' here; "
         f"fit groups of items on their own (such as each gold label){'' if fit.model in ONE_SLOPE else ', or the 1pl'}"
     )
-
-
-def _of_anchors(fit: Fit) -> str | None:
-    """Of items whose parameters were held: the share right beside the one that these and the abilities expect."""
-    errors = [error for name, error in fit.item_columns.items() if name.endswith("_se")]
-    if not errors or fit.parameters.slope.shape[1] > 1:
-        return None
-    held = np.flatnonzero((np.stack(errors) == 0).all(axis=0))[:SOME]
-    if not held.size:
-        return None
-    right, answers = (count[held] for count in fit.responses.counts(axis=0))
-    expected, variance = _expected(fit, held)
-    number = np.maximum(answers, 1)
-    observed, expected, spread = right / number, expected / number, np.sqrt(variance) / number
-    off = (np.abs(observed - expected) > CONTRADICTED) & (np.abs(observed - expected) > BEYOND * spread)
-    if off.sum() <= MANY * held.size:
-        return None
-    worst = int(np.abs(observed - expected).argmax())
-    return (
-        f"of {held.size} anchors {off.sum()} are answered right more or less often than their parameters say, by over "
-        f"{100 * CONTRADICTED:.0f} points and beyond chance, such as '{fit.responses.item_ids[held[worst]]}' "
-        f"({observed[worst]:.0%} right, {expected[worst]:.0%} expected): are they of these items, and on this scale?"
-    )
-
-
-def _expected(fit: Fit, items: Int[np.ndarray, " K"]) -> Float[np.ndarray, "2 K"]:
-    """Right answers (K,) that curves expect at the posteriors of abilities, and their variance; of all processes."""
-    nodes, weights = POSTERIOR_NODES
-    sums, sparse = np.zeros((2, items.size)), isinstance(fit.responses, SparseResponses)
-    own, part = (slice(None), slice(None)) if sparse else mine(fit.responses.values)
-    for k, item in enumerate(items.tolist()):
-        if item not in range(*part.indices(fit.responses.num_items)):
-            continue
-        if isinstance(fit.responses, SparseResponses):
-            subjects = fit.responses.subjects[fit.responses.items == item]
-        else:
-            first = own.indices(fit.responses.num_subjects)[0]
-            subjects = first + np.flatnonzero(np.asarray(fit.responses.values[own, item : item + 1])[:, 0] >= 0)
-        ability = fit.ability[subjects, None] + fit.ability_se[subjects, None] * nodes
-        logit = float(fit.parameters.slope[item, 0]) * ability + float(fit.parameters.intercept[item])
-        least, most = (float(fit.item_columns[name][item]) if name in fit.item_columns else end for name, end in ENDS)
-        p = (least + (most - least) * expit(logit)) @ (weights / weights.sum())
-        sums[:, k] = p.sum(), (p * (1 - p)).sum()
-    return sums if sparse else processes.total(sums)

@@ -1,6 +1,7 @@
 """Anchors of grades and counts: the scale of an earlier fit, standard errors by differences, and what is refused."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -140,3 +141,56 @@ def test_one_line_says_which_anchor_does_not_fit(case, first):
         irtjax.fit(grades(FIRST), model, anchors=table)
     with pytest.raises(InputError, match="anchor items need dims 1"):
         irtjax.fit(grades(FIRST), "graded", anchors=first, dims=2)
+
+
+def changed(anchors, change):
+    """The anchors on another scale, one of them harder, or all turned round."""
+    found, thresholds = (
+        anchors.copy(),
+        [name for name in anchors if name in ("threshold_1", "threshold_2", "threshold_3")],
+    )
+    places = ["difficulty", *thresholds]
+    if change == "shifted":
+        found[places] += 2.0
+    elif change == "one":
+        found.loc[found.index[1], places] += 3.0
+    elif change == "flipped":
+        found["difficulty"] *= -1
+        found[thresholds] = -found[thresholds[::-1]].to_numpy()
+    return found
+
+
+CHANGES = ["none", "shifted", "one", "flipped"]
+
+
+def assert_told(change, fitted):
+    """Anchors that contradict the responses are told, and a shift of all, which is what anchors are for, is not."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted()
+    said = [str(one.message) for one in caught if "anchors" in str(one.message)]
+    assert len(said) == (change in ("one", "flipped"))
+    assert all(re.match(r"of 4 anchors \d are answered higher or lower than their parameters say", one) for one in said)
+    if change == "one":
+        assert "such as 'q2'" in said[0]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_anchors_that_contradict_the_grades_are_told(change, first):
+    anchors = changed(first.items().head(4), change)
+    assert_told(change, lambda: irtjax.fit(grades(SECOND), "graded", anchors=anchors, priors=None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("model", ["pcm", "binomial", "beta_binomial", "ordered_beta", "by the answer"])
+def test_anchors_of_all_kinds_that_contradict_the_responses_are_told(model, change):
+    options, data = {"model": model}, grades
+    if model in ("binomial", "beta_binomial"):
+        options["trials"], data = 3, lambda three: counts(three)[1]
+    elif model == "ordered_beta":
+        data = lambda three: counts(three)[1] / 3  # noqa: E731
+    elif model == "by the answer":
+        options = {"model": "graded", "sparse": True}
+    anchors = changed(irtjax.fit(data(FIRST), **options).items().head(4), change)
+    assert_told(change, lambda: irtjax.fit(data(SECOND), anchors=anchors, **options))

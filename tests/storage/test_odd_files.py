@@ -1,5 +1,6 @@
 """Every kind of file that is read, damaged: it is read, or one line says what is wrong with it."""
 
+import functools
 import json
 import re
 import sys
@@ -16,7 +17,9 @@ from readers import damaged
 from simulation import simulate
 
 import irtjax
-from irtjax import InputError
+from experiments.common.run_directory import open_run, stage
+from irtjax import InputError, tasks
+from irtjax.crowd.members import read_members
 from irtjax.evaluation.item_bank import column_of, graded_bank, item_bank, quotas_of
 from irtjax.groups.known_curves import known_test
 from irtjax.pretrained.folder import read_pretrained
@@ -27,6 +30,7 @@ from irtjax.tasks import sst2
 from irtjax.tasks.extra_items import read_examples
 from irtjax.tasks.item_texts import read_item_texts
 from irtjax.tasks.table_files import read_file
+from irtjax.tasks.task import sample_split
 
 LONGEST = 1000  # characters of a message, beside names of files
 
@@ -140,11 +144,48 @@ def inspect(folder: Path) -> None:
     (folder / "a.json").write_text(json.dumps(log))
 
 
+def code_samples(folder: Path) -> None:
+    tasks = {f"HumanEval/{at}": [{"base_status": "pass", "plus_status": "fail", "solution": ""}] for at in range(2)}
+    (folder / "m_eval_results.json").write_text(json.dumps({"date": "", "hash": "0", "eval": tasks}))
+
+
+def prepared_dataset(folder: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
+    from tfds_files import write_dataset
+
+    records = [{"sentence": f"film {at}", "label": at % 2, "idx": at} for at in range(12)]
+    write_dataset(folder, "films", {"train": records, "validation": records[:4], "test": records[:4]})
+
+
+def from_prepared(folder: Path) -> Any:
+    return tasks.from_tfds("films", data_dir=str(folder), min_count=1)
+
+
+@functools.cache
+def digits() -> tasks.Task:
+    return sample_split(tasks.load("digits"), "train", 20, seed=0)
+
+
+def run_folder(folder: Path) -> None:
+    directory = open_run(str(folder / "run"), FLAGS, digits())
+    stage(directory, "fit", "fit", lambda: 1, lambda _, at: (at / "items.csv").write_text("item_id\n"))
+
+
+def reopened(folder: Path) -> None:
+    (folder / "run" / ".lock").unlink()  # which this process holds
+    stage(open_run(str(folder / "run"), FLAGS, digits()), "fit", "fit", pytest.fail, pytest.fail)
+
+
+FLAGS = {"task": "digits", "seed": 0, "network": "mlp"}
 ITEMS = "item_id,model,discrimination,difficulty,guessing,upper\n" + "".join(
     f"i{at},4pl,1.5,{at}.5,0.1,0.9\n" for at in range(3)
 )
 GRADED = (
     "item_id,model,grades,discrimination,threshold_1,threshold_2\na,graded,0|1|2,1.2,-1,1\nb,graded,0|1|2,0.8,0,2\n"
+)
+MEMBERS = (
+    "subject_id,seed,subset_size,corruption_rate,learning_rate,width,network\n"
+    "model_0000,1,100,0.1,0.005,32,mlp\nmodel_0001,2,50,0.0,0.005,32,mlp\n"
 )
 TEXTS = "item_id,text,label\na,good film,yes\nb,bad plot,no\n"
 KINDS = [
@@ -159,6 +200,23 @@ KINDS = [
     Kind("a.json", inspect, lambda at: irtjax.read_responses(at / "a.json")),
     Kind("per_instance_stats.json", helm, lambda at: irtjax.read_responses(at / "per_instance_stats.json")),
     Kind("run_spec.json", helm, lambda at: irtjax.read_responses(at / "per_instance_stats.json")),
+    Kind("m_eval_results.json", code_samples, lambda at: irtjax.read_responses(at / "m_eval_results.json")),
+    text(
+        "n_results.jsonl",
+        '{"task_id": "a", "passed": true}\n{"task_id": "b", "passed": false}\n',
+        irtjax.read_responses,
+    ),
+    text(
+        "samples_qa.jsonl",
+        '{"doc_id": 0, "acc": 1.0, "filter": "none"}\n{"doc_id": 1, "acc": 0.0, "filter": "none"}\n',
+        irtjax.read_responses,
+    ),
+    text("r.jsonlines", '{"subject_id": "m", "responses": {"a": 1, "b": 0}}\n', irtjax.read_responses),
+    Kind("films/1.0.0/dataset_info.json", prepared_dataset, from_prepared),
+    Kind("films/1.0.0/features.json", prepared_dataset, from_prepared),
+    Kind("run/config.json", run_folder, reopened),
+    Kind("run/fit/stage.json", run_folder, reopened),
+    text("members.csv", MEMBERS, read_members),
     text("answers.csv", "subject,a,b\n1,yes,no\n2,no,na\n", read_annotations),
     text("labels.csv", "annotator,item_id,label\n1,a,yes\n2,a,no\n1,b,no\n", read_annotations),
     text("items.csv", ITEMS, item_bank),
