@@ -8,6 +8,7 @@ import pandas as pd
 
 from irtjax.errors import InputError
 from irtjax.responses.matrix import MISSING, ResponseMatrix
+from irtjax.storage.frames import as_frame
 from irtjax.types import Int, Shaped
 
 MOST_OPTIONS = 50
@@ -55,6 +56,7 @@ def read_choices(
     """
     if key is None:
         raise InputError("`choices` need a `key`: the right option of each item")
+    choices = as_frame(choices, "`choices`", "subject_id")
     if isinstance(choices, pd.DataFrame):
         choices = choices.set_axis(choices.index.astype(str)).set_axis(choices.columns.astype(str), axis=1)
         subject_ids = choices.index.to_numpy(str) if subject_ids is None else subject_ids

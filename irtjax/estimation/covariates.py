@@ -12,6 +12,7 @@ from irtjax.estimation.driver import Estimate
 from irtjax.estimation.grouping import in_order
 from irtjax.estimation.problem import Specification
 from irtjax.populations.latent_regression import FittedLatentRegression, LatentRegression
+from irtjax.storage.frames import as_frame
 from irtjax.types import Float, Shaped
 
 SAME = 1e-8  # of a predictor's spread, that others leave unexplained, below which it says nothing of its own
@@ -56,6 +57,7 @@ def as_predictors(covariates: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Pre
     Raises:
         InputError: no covariates, a subject without one, one that does not vary, or one that others determine.
     """
+    covariates = as_frame(covariates, "covariates", "subject_id")
     table = _table(covariates)
     if isinstance(covariates, pd.DataFrame | pd.Series):
         table = in_order(table, subject_ids, "covariates")

@@ -32,6 +32,8 @@ REPRODUCED = 0.95  # correlation of difficulties between samples
 LOGITS = 6.0  # difficulties beyond it count as this
 LEAST_ERROR, ERROR_PER_SUBJECT = 0.05, 0.01  # nats of integration error, below which nothing is said
 ONE_SLOPE = ("rasch", "1pl")  # for all items
+OF_SHARES = ("beta", "ordered_beta")
+FEW_EQUAL = 3  # of as many equal shares it is said that there are no others
 NAMES_AND_NUMBERS = r"'[^']*'|\d[\d.,e+-]*"
 RELATIVE_ERROR = 1e-6  # of a log-likelihood in float32, below which nothing is said either
 
@@ -110,8 +112,7 @@ def difficulty_reliability(difficulty: Float[np.ndarray, " I"], standard_error: 
 def warn(fit: Fit, stacklevel: int = 3) -> None:
     """Warns of what is doubtful about a fit, as a `FitWarning` that points at the caller of `fit`."""
     of_all = (_of_status, _of_integration, _of_steep_items, _of_spread, _of_blocks, anchor_misfit.misfit)
-    scored = not on_scales(fit.responses)
-    for find in (*of_all, _of_asymptotes, _of_signs) if scored else of_all:
+    for find in (_of_equal_shares, *of_all) if on_scales(fit.responses) else (*of_all, _of_asymptotes, _of_signs):
         message = find(fit)
         if message is not None:
             warnings.warn(printable(message), FitWarning, stacklevel=stacklevel)
@@ -265,6 +266,28 @@ def _of_blocks(fit: Fit) -> str | None:
     return (
         f"no answer links {len(apart):,} blocks of subjects × items: {'; '.join(names)}{more}: they are on one scale "
         "only if their subjects are equally able on average; fit them apart, or give `anchors`"
+    )
+
+
+def _of_equal_shares(fit: Fit) -> str | None:
+    """Of items whose shares between 0 and 1 are all the same: the more precise the likelier."""
+    of_shares = np.array([name in OF_SHARES for name in np.broadcast_to(fit.item_models, fit.responses.num_items)])
+    if not of_shares.any():
+        return None
+    given = fit.responses.answered(of_shares)
+    between = (given.values > 0) & (given.values < 1)
+    items, shares = given.items[between], given.values[between]
+    least, most = np.ones(len(of_shares)), np.zeros(len(of_shares))
+    np.minimum.at(least, items, shares)
+    np.maximum.at(most, items, shares)
+    number = np.bincount(items, minlength=len(of_shares))
+    equal = np.flatnonzero((number >= FEW_EQUAL) & (least == most))
+    if not equal.size:
+        return None
+    return (
+        f"all {number[equal[0]]} shares between 0 and 1 of item '{fit.responses.item_ids[equal[0]]}' are "
+        f"{least[equal[0]]:g} ({equal.size:,} such items): nothing bounds their precision, and the likelihood means "
+        "nothing; as few values as that are grades: fit `graded`"
     )
 
 

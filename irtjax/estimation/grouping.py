@@ -16,6 +16,7 @@ from irtjax.integration.rules import MOST_SHARED, SharedNodes, Totals, choose_ru
 from irtjax.populations.groups import FittedGroups, Groups
 from irtjax.responses.sparse_values import SparseValues
 from irtjax.responses.values import Values
+from irtjax.storage.frames import as_frame
 from irtjax.types import Bool, Float, Int, Shaped
 
 ALL, DIFFICULTY, SLOPE = FREE = ("all", "difficulty", "slope")  # what of an item is free by group
@@ -41,8 +42,9 @@ def membership(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> Membership
     """Reads which group each subject is in.
 
     Args:
-        groups: a dictionary or a Series by subject id, or labels in the order of the subjects. The groups are in the
-            order in which they first occur, or in that of the categories of a categorical. A `Membership` stays it.
+        groups: by subject id a dictionary, a Series or a table of one column, or labels in the order of the subjects.
+            The groups are in the order in which they first occur, or in that of the categories of a categorical. A
+            `Membership` stays it.
         subject_ids: of J subjects.
 
     Raises:
@@ -74,6 +76,9 @@ def _labels(groups: Any, subject_ids: Shaped[np.ndarray, " J"]) -> pd.Series:
     number = len(subject_ids)
     if isinstance(groups, Mapping):
         groups = pd.Series(dict(groups))
+    groups = as_frame(groups, "groups", "subject_id")
+    if isinstance(groups, pd.DataFrame) and groups.shape[1] == 1:
+        groups = groups.iloc[:, 0]
     if isinstance(groups, pd.Series):
         return in_order(groups, subject_ids, "groups", "a group")
     try:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.storage.frames import as_frame
 from irtjax.types import AnyArray, Float, Int
 
 MOST = 1e100  # of a feature, the square of which is a number, too
@@ -45,14 +46,19 @@ def item_features(features: Any, item_ids: np.ndarray) -> ItemFeatures:
     """
     if isinstance(features, ItemFeatures):
         return features
-    if not isinstance(features, Mapping):
-        features = {"": features}
+    features = _blocks(features)
     if not features:
         raise InputError("`features` has no blocks")
     found = [_block(part, item_ids, f"features {name!r}" if name else "features") for name, part in features.items()]
     blocks = np.repeat(np.arange(len(found)), [x.shape[1] for x in found])
     names = [name for block, part in features.items() for name in _names(str(block), part)]
     return ItemFeatures(np.concatenate(found, axis=1), blocks, tuple(names))
+
+
+def _blocks(features: Any) -> dict[str, Any]:
+    """Blocks by name, of one that has none "", with the ids of tables in their indices."""
+    blocks = features if isinstance(features, Mapping) else {"": features}
+    return {name: as_frame(part, "features", "item_id") for name, part in blocks.items()}
 
 
 def _names(block: str, part: Any) -> list[str]:
@@ -71,7 +77,8 @@ def new_items(features: Any) -> tuple[np.ndarray, ItemFeatures]:
     if isinstance(features, ItemFeatures):
         parts = [features.values]
     else:
-        parts = list(features.values()) if isinstance(features, Mapping) else [features]
+        features = _blocks(features)
+        parts = list(features.values())
     tables = [part for part in parts if isinstance(part, pd.DataFrame | pd.Series)]
     if tables:
         item_ids = np.asarray(_ids(tables[0], "features"))

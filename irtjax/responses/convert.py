@@ -29,7 +29,7 @@ from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.sparse import SparseResponses, of_matrix
 from irtjax.responses.stored import StoredResponses
 from irtjax.responses.values import Responses
-from irtjax.storage.sources import one_line
+from irtjax.storage.frames import as_frame, is_table
 
 SUBJECT_ID, ITEM_ID = LONG_COLUMNS[:2]
 
@@ -116,25 +116,8 @@ def _as_frame(data: Any, columns: Mapping[str, str] | None) -> pd.DataFrame | No
         names = long_names(data.column_names, columns)
         if names is not None and len(set(data.column_names)) == data.num_columns:
             return data.select(names.known).to_pandas(strings_to_categorical=True, ignore_metadata=True)
-    if isinstance(data, pd.DataFrame):
-        return data
-    if not _is_table(data):
-        return None
-    try:
-        found = data.to_pandas() if hasattr(data, "to_pandas") else pyarrow.table(data).to_pandas()
-    except Exception as error:  # whatever the package raises, as where it needs another one for that
-        raise InputError(
-            f"responses of type {type(data).__name__} become no table of pandas ({one_line(error)}): convert them first"
-        ) from error
+    found = as_frame(data, "responses")
     return found if isinstance(found, pd.DataFrame) else None
-
-
-def _is_table(data: Any) -> bool:
-    """Whether it is a table of pandas, or becomes one: by itself, or by what tables of Arrow are exchanged by."""
-    streams = hasattr(data, "__arrow_c_stream__") and hasattr(
-        data, "columns"
-    )  # of single columns there are streams too
-    return isinstance(data, pd.DataFrame) or hasattr(data, "to_pandas") or streams
 
 
 def as_matrix_or_sparse(
@@ -146,7 +129,7 @@ def as_matrix_or_sparse(
         NotScoredError: responses have scales of their own.
     """
     names_items = isinstance(data, ResponseMatrix | StoredResponses | SparseResponses | str | os.PathLike)
-    if not names_items and not _is_table(data):
+    if not names_items and not is_table(data):
         return as_responses(data, item_ids, columns)
     found = as_responses_or_stored(data, columns=columns)
     if not isinstance(found, SparseResponses):

@@ -72,6 +72,6 @@ def _converted(values: Any) -> np.ndarray:
         if hasattr(values, "__array__"):
             raise InputError(
                 f"responses of type {kind} become no array of NumPy ({one_line(error)}): convert them, a tensor by "
-                ".detach().cpu().numpy()"
+                ".detach().cpu().float().numpy()"
             ) from error
         raise InputError(f"responses of type {kind} are no rows of equal length ({error})") from error

@@ -34,6 +34,7 @@ from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
 from irtjax.scoring.one_subject import METHODS, by_method, num_points, require_one_dimension
 from irtjax.scoring.sparse_scores import abilities_by_answer
+from irtjax.storage.frames import as_frame
 from irtjax.storage.sources import expanded
 from irtjax.types import Int
 
@@ -264,6 +265,7 @@ def item_table(items: Any) -> pd.DataFrame:
         return fit.items().set_index("item_id")
     if isinstance(items, str | os.PathLike):
         return read_items(expanded(items)).set_index("item_id")
+    items = as_frame(items, "items")
     if not isinstance(items, pd.DataFrame):
         raise InputError(f"items of type {type(items).__name__}: expected a fit, a table or a path")
     table = items.set_index("item_id") if "item_id" in items else items

@@ -1,5 +1,7 @@
 """Fits of grades and categories: against R's mirt, a dense maximum by SciPy, and what must not change them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -319,3 +321,16 @@ def test_two_dimensions_by_brute_force(model):
                     for sign in (1, -1)
                 ]
                 assert max(ends) < best + 1e-3
+
+
+@pytest.mark.parametrize("others", [0.5, 0.4])
+def test_shares_that_are_grades_are_told(others):
+    """Of equal shares the likelihood has no maximum; one share that differs is enough for one."""
+    values = np.random.default_rng(0).choice([0.0, 0.5, 1.0], (30, 4))
+    values[0, 1:] = others
+    with pytest.warns(irtjax.FitWarning) as said:
+        irtjax.fit(values, "ordered_beta", max_iterations=1)
+    (told,) = [str(one.message) for one in said if "shares between 0 and 1" in str(one.message)]
+    assert re.match(r"all \d+ shares between 0 and 1 of item 'item_1' are 0\.5", told)
+    assert f"({4 if others == 0.5 else 1} such items)" in told
+    assert told.endswith("fit `graded`")
