@@ -24,7 +24,7 @@ from absl import flags
 from benchmarks import flops
 from benchmarks.contestants import cpu_cores
 from benchmarks.torch_crowd import TorchCrowd
-from experiments.common import app, factory, settings, task_flags
+from experiments.common import app, factory, flag_settings, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
 from irtjax.kernels.formulation import formulated_for
@@ -78,8 +78,8 @@ class Runner:
 def main() -> None:
     """Measures and prints."""
     app.one_device_per_core()
-    chosen = task_flags.from_flags()
-    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
+    chosen = flag_settings.from_flags()
+    task = factory.load_task(chosen, flags.FLAGS.data_dir)
     recipe = factory.recipe_of(chosen)
     sizes, steps = [int(size) for size in _SIZES.value], _STEPS.value
     devices = default_mesh(max(sizes)).size

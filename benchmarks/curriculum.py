@@ -22,7 +22,7 @@ from absl import flags
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from experiments.common import app, factory, settings, task_flags
+from experiments.common import app, factory, flag_settings, settings, task_flags
 from experiments.common.task_items import items_of
 from irtjax.networks import Parameters
 from irtjax.selection.ddaclae import train_curriculum
@@ -198,8 +198,8 @@ def follow(trainer: Trainer, task: Task, data: Data, difficulty: np.ndarray, cho
 
 def main() -> None:
     """Runs both."""
-    chosen = task_flags.from_flags()
-    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
+    chosen = flag_settings.from_flags()
+    task = factory.load_task(chosen, flags.FLAGS.data_dir)
     if _ITEMS.value is None:
         difficulty = np.random.default_rng(chosen.seed).normal(size=len(task.train.labels))
     else:

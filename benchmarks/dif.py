@@ -25,10 +25,12 @@ from scipy.special import expit
 
 import irtjax
 from experiments.common import app
-from irtjax.groups.dif import METHODS
+from irtjax.groups.choices import DIF_METHODS
 
 SIGNED = "raju_signed"  # raju with test="uniform"
-_METHODS = flags.DEFINE_list("methods", [*METHODS, SIGNED], f"methods of irtjax.dif; {SIGNED} tests the signed area")
+_METHODS = flags.DEFINE_list(
+    "methods", [*DIF_METHODS, SIGNED], f"methods of irtjax.dif; {SIGNED} tests the signed area"
+)
 _REPLICATIONS = flags.DEFINE_integer("replications", 50, "data sets of each setting", lower_bound=2)
 _ITEMS = flags.DEFINE_integer("num_items", 20, "I", lower_bound=5)
 _OUTPUT = flags.DEFINE_string("output", None, "CSV file with a row of each data set, which is added to")

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments.common import app, factory, settings, task_flags
+from experiments.common import app, factory, flag_settings, settings, task_flags
 from experiments.stages.crowd import choose_members
 from irtjax.crowd.train import crowd_job
 from irtjax.training.data import default_mesh, to_device
@@ -52,8 +52,8 @@ def in_groups(job: Job, slots: int) -> tuple[int, int]:
 def main() -> None:
     """Trains and prints."""
     app.one_device_per_core()
-    chosen = task_flags.from_flags()
-    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
+    chosen = flag_settings.from_flags()
+    task = factory.load_task(chosen, flags.FLAGS.data_dir)
     recipe = factory.recipe_of(chosen)
     members = choose_members(chosen, task)
     members = members.choose(longest_first(epoch_lengths(recipe, members.subset_size)))

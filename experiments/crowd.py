@@ -8,19 +8,14 @@ same command goes on where a killed one stopped, and ends with the same bits.
 docs/guide/crowd.md says what to expect, docs/results/crowd.md how long it takes.
 """
 
-import dataclasses
-
 from absl import flags
 
-from experiments.common import app, factory, settings, shared_flags, task_flags, tensorboard
+from experiments.common import app, settings, shared_flags, task_flags
 from experiments.common.path_flags import define_output_dir
-from experiments.common.run_directory import checkpoints_of, open_run, stage
-from experiments.stages import crowd, suspects
-from irtjax.crowd import Crowd
-from irtjax.training.groups import CHECKPOINT_SECONDS
+from irtjax.training.choices import CHECKPOINT_SECONDS
 
-_OUTPUT_DIR = define_output_dir("run directory")
-_CHECKPOINT_SECONDS = flags.DEFINE_float(
+define_output_dir("run directory")
+flags.DEFINE_float(
     "checkpoint_seconds",
     CHECKPOINT_SECONDS,
     "least time from one checkpoint to the next",
@@ -33,28 +28,9 @@ shared_flags.define_processes()
 
 def main() -> None:
     """Trains the crowd, or what is left of it."""
-    chosen = task_flags.from_flags()
-    tensorboard.require()
-    task = factory.load_task(chosen, task_flags.DATA_DIR.value)
-    factory.check_crowd(chosen, task)
-    crowd.note_other_settings(chosen)
-    members = crowd.choose_members(chosen, task)  # refuses bad ones before anything is written
-    directory = open_run(_OUTPUT_DIR.value, dataclasses.asdict(chosen), task)
+    from experiments.commands import crowd  # here, as `--help` and wrong flags need not wait for JAX
 
-    def work() -> Crowd:
-        return crowd.train(
-            chosen,
-            task,
-            checkpoints=checkpoints_of(directory, "crowd"),
-            checkpoint_seconds=_CHECKPOINT_SECONDS.value,
-        )
-
-    folder = stage(directory, "crowd", "crowd", work, crowd.write)
-    if len(members) > 1:
-        found = stage(directory, "suspects", "suspects", lambda: suspects.run(task, folder), suspects.write)
-        print(f"Examples whose labels look wrong, the likeliest first: {found}/suspects.csv", flush=True)
-    fit = f"python -m experiments.fit_irt --model=rasch --responses={folder}/responses_train.npz"
-    print(f"Done: {folder}. Difficulties for filtering and curricula: {fit} --output_dir=FOLDER", flush=True)
+    crowd.run()
 
 
 if __name__ == "__main__":

@@ -109,9 +109,9 @@ shared_flags.define_processes()
 
 def main() -> None:
     """Reads responses, fits the model and writes the results."""
-    from experiments.stages import fit  # here, as `--help` and wrong flags need not wait for JAX
+    from experiments.commands import fit_irt  # here, as `--help` and wrong flags need not wait for JAX
 
-    fit.run()
+    fit_irt.run()
 
 
 if __name__ == "__main__":

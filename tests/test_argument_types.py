@@ -272,7 +272,7 @@ MADE = {  # dataclasses that functions of the library make, from what they have 
     *("irtjax.groups.linking.Link", "irtjax.responses.scaled.ScaledResponses", "irtjax.evaluation.bank.Bank"),
     *("irtjax.evaluation.prediction.Crossed", "irtjax.evaluation.binary_adaptive.AdaptiveTest"),
     *("irtjax.evaluation.scaled_adaptive.ScaledAdaptiveTest", "irtjax.crowd.members.Members"),
-    *("irtjax.networks.sizes.Sizes", "irtjax.tasks.Loader"),
+    *("irtjax.networks.sizes.Sizes", "irtjax.tasks.loading.Loader"),
 }
 OPTIONS = {name: owner for name, owner in public_dataclasses().items() if name not in MADE}
 

@@ -8,10 +8,10 @@ import pytest
 
 from irtjax import InputError
 from irtjax.arguments import bounded, descriptions, not_negative, require_bounds, whole_number
-from irtjax.crowd import CrowdDesign
-from irtjax.selection.strategies import CurriculumOptions
+from irtjax.crowd.choices import CrowdDesign
+from irtjax.selection.choices import CurriculumOptions
 from irtjax.tasks.options import TaskOptions
-from irtjax.training.recipe import Recipe
+from irtjax.training.choices import Recipe
 
 
 def test_numbers_of_any_kind_are_taken():

@@ -43,13 +43,23 @@ def test_every_room_is_an_attribute():
         _ = irtjax.room
 
 
-def test_type_checkers_see_the_names_where_they_are_loaded_from():
+@pytest.mark.parametrize("room", [irtjax, irtjax.crowd, irtjax.selection, irtjax.tasks], ids=lambda room: room.__name__)
+def test_type_checkers_see_the_names_where_they_are_loaded_from(room):
     """The names stand three times: for type checkers, for the import on first use, and in `__all__`."""
-    tree = ast.parse(Path(irtjax.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(room.__file__).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.name: line.module for line in block.body for alias in line.names}
-    assert seen == irtjax._PLACE_OF
-    assert set(irtjax.__all__) == seen.keys() | {"InputError", "versions"}
+    assert seen == room._PLACE_OF
+    assert set(room.__all__) == seen.keys() | ({"InputError", "versions"} if room is irtjax else set())
+    assert set(room.__all__) <= set(dir(room))
+
+
+def test_a_module_does_not_hide_what_is_called_like_it():
+    """Python enters a module in its package when it is imported, whoever does so."""
+    irtjax.tasks.from_arrays = sys
+    assert irtjax.tasks.from_arrays.__name__ == "from_arrays"
+    with pytest.raises(AttributeError, match="module 'irtjax\\.tasks' has no attribute 'from_nothing'"):
+        _ = irtjax.tasks.from_nothing
 
 
 def test_importing_the_package_imports_little_else():

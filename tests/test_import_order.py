@@ -9,7 +9,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 # from the ground up; docs/architecture.md has them as a picture
 FLOORS = (
-    ("annotations", "choices", "errors", "versions", "types"),
+    ("annotations", "choices", "errors", "lazy", "versions", "types"),
     ("arguments", "storage", "processes", "populations"),
     ("pretrained", "kernels", "tensorboard"),
     ("responses", "tasks", "item_models"),

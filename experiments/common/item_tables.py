@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,27 +41,27 @@ def column(items: pd.DataFrame, name: str, ids: Sequence[str] | np.ndarray, path
     return found.astype(str)
 
 
-def named_by(flag: flags.FlagHolder, ids: np.ndarray, responses: str) -> list[str]:
+def named_by(flag: str, ids: np.ndarray, responses: str) -> list[str]:
     """The item ids that a flag names, in itself or in a file with one per line.
 
     Args:
-        flag: a list.
+        flag: its name; it takes a list.
         ids: of all items.
         responses: path of the responses, for messages.
 
     Raises:
         InputError: the file cannot be read, or there is no such item.
     """
-    given = flag.value
+    given: Any = flags.FLAGS[flag].value
     if len(given) == 1 and Path(given[0]).is_file():
         try:
             given = Path(given[0]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--{flag.name}={given[0]}: cannot be read ({error})") from error
+            raise InputError(f"--{flag}={given[0]}: cannot be read ({error})") from error
     given, known = [item.strip() for item in given if item.strip()], set(ids.tolist())
     unknown = [item for item in given if item not in known]
     if unknown:
-        raise InputError(f"--{flag.name}: item '{unknown[0]}' is not in {responses}")
+        raise InputError(f"--{flag}: item '{unknown[0]}' is not in {responses}")
     return given
 
 

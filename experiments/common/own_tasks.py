@@ -7,17 +7,23 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from experiments.common import peers
 from experiments.common.progress import reading_bar
 from experiments.common.settings import Settings
+from experiments.common.task_defaults import TASK_DEFAULTS, unlike_digits
+from experiments.common.task_names import IMAGES, TFDS
 from irtjax import InputError, tasks
+from irtjax.crowd.members import default_design
 from irtjax.tasks import prepared
-from irtjax.tasks.table_files import ENDINGS
+from irtjax.tasks.choices import ENDINGS
+from irtjax.tasks.task import TextFormat
+from irtjax.tasks.text import lengths
+from irtjax.training.choices import RECIPES
+from irtjax.training.recipe import default_recipe
 
-IMAGES, TFDS = "images:", "tfds:"
-FORMS = f"FILE ({', '.join(ENDINGS)}) or a folder of such, {IMAGES}FOLDER, {TFDS}NAME"
 FLAGS = ("text_column", "feature_columns", "label_column", "split_column", "id_column", "image_size")
 _OF_TEXT = ("glove", "pretrained", "vectors", "embedding_dim", "min_count", "max_words", "item_ids", "extra_items")
 _FLAG_OF = {  # what an argument of `from_table` is called here
@@ -28,6 +34,10 @@ _FLAG_OF = {  # what an argument of `from_table` is called here
     "`max_words`": "--max_words",
 }
 _USUAL = Settings(task="")
+USUAL_WORDS = 20  # of an example of text; where there are more, networks are slower, and there are fewer of them
+FEWEST_MODELS = 24
+SMALL_SETS_SEEDS = 3  # of two, an interval says nothing
+SMALL_SETS_PATIENCE = 10  # epochs: a curriculum begins with few examples, of which a network learns little in an epoch
 
 
 def is_own(task: str) -> bool:
@@ -50,6 +60,24 @@ def load(settings: Settings, data_dir: str | None) -> tasks.Task:
     fields = (*FLAGS, *_OF_TEXT, "dataset", "test_labels", "seed")
     with saying_how_to_prepare(settings, data_dir), _naming_flags():
         return _load(settings.task, data_dir, tuple((name, getattr(settings, name)) for name in fields))
+
+
+def defaults_by_size(task: tasks.Task) -> dict[str, Any]:
+    """As `defaults_of`, of a task of the user's own: by the kind and number of its examples."""
+    recipe = default_recipe(task)
+    if not isinstance(task.format, TextFormat):
+        usual = "mnist" if max(np.shape(task.train.inputs)[1:3]) > 1 else "digits"
+        like, shorter = "cifar10" if recipe.network == "lenet" else usual, 1.0
+    else:
+        like, shorter = "sst2" if task.format.sentences == 1 else "snli", USUAL_WORDS / lengths(task.train).mean()
+    found = unlike_digits(recipe, default_design(task)) | dict(TASK_DEFAULTS[like].settings)
+    if recipe.max_epochs > RECIPES[like].max_epochs:  # epochs are short: networks need more of them, and can have them
+        found["curriculum_patience"] = SMALL_SETS_PATIENCE
+        seeds = {name: number for name, number in found.items() if name in ("filtering_seeds", "curriculum_seeds")}
+        found |= {name: max(SMALL_SETS_SEEDS, number) for name, number in seeds.items()}
+    if shorter < 1:
+        found["num_models"] = max(FEWEST_MODELS, round(found["num_models"] * shorter))
+    return found
 
 
 @contextlib.contextmanager

@@ -6,16 +6,13 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from irtjax import networks
 from irtjax.arguments import bounded, descriptions
-from irtjax.crowd.members import MOST_EXAMPLES, CrowdDesign
-from irtjax.crowd.train import STOP_ON
-from irtjax.selection.compare import PROBE_ERROR
-from irtjax.selection.filtering import CENTRES
-from irtjax.selection.strategies import CurriculumOptions
+from irtjax.choices import NETWORKS
+from irtjax.crowd.choices import MOST_EXAMPLES, STOP_ON, CrowdDesign
+from irtjax.selection.choices import CENTRES, PROBE_ERROR, CurriculumOptions
 from irtjax.svi.choices import PRIORS
 from irtjax.tasks.options import TaskOptions
-from irtjax.training.recipe import SGD_RATE, Recipe
+from irtjax.training.choices import SGD_RATE, Recipe
 
 ABILITIES = ("ml", "map")
 OF_OPTIMIZER = ("optimizer", "learning_rate", "momentum", "weight_decay")
@@ -132,7 +129,7 @@ class Settings:
     only: str = _of_crowd("", "numbers of the networks in --members to train, separated by commas")
     network: str = setting(
         Recipe.network,
-        f"one of {', '.join(networks.NETWORKS)}, or package.module:Class of your own; several, separated by commas, "
+        f"one of {', '.join(NETWORKS)}, or package.module:Class of your own; several, separated by commas, "
         "make a mixed crowd; all else that trains uses the first",
     )
     width: int = _training(**_as_in(Recipe, "width"))

@@ -4,13 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from irtjax.crowd.members import DESIGNS, CrowdDesign, default_design
-from irtjax.tasks import Task
-from irtjax.tasks.task import TextFormat
-from irtjax.tasks.text import lengths
-from irtjax.training.recipe import NETWORK_RECIPES, RECIPES, Recipe, default_recipe
+from irtjax.crowd.choices import DESIGNS, CrowdDesign
+from irtjax.training.choices import NETWORK_RECIPES, RECIPES, Recipe
 
 
 class PublishedChange(NamedTuple):
@@ -45,10 +40,6 @@ def _published(**changes: tuple[float, float]) -> dict[str, PublishedChange]:
 
 
 _FEWER_SEEDS = {"filtering_seeds": 3, "curriculum_seeds": 3, "curriculum_patience": 3}
-USUAL_WORDS = 20  # of an example of text; where there are more, networks are slower, and there are fewer of them
-FEWEST_MODELS = 24
-SMALL_SETS_SEEDS = 3  # of two, an interval says nothing
-SMALL_SETS_PATIENCE = 10  # epochs: a curriculum begins with few examples, of which a network learns little in an epoch
 # The slower the networks of a task, the fewer there are.
 TASK_DEFAULTS = {
     "digits": TaskDefaults(),
@@ -109,26 +100,11 @@ def _library_settings(recipe: Recipe, design: CrowdDesign) -> dict[str, Any]:
 _DIGITS = _library_settings(RECIPES["digits"], DESIGNS["digits"])
 
 
+def unlike_digits(recipe: Recipe, design: CrowdDesign) -> dict[str, Any]:
+    """Settings by which the library trains and draws networks that differ from those of `digits`."""
+    return {name: value for name, value in _library_settings(recipe, design).items() if value != _DIGITS[name]}
+
+
 def defaults_of(task: str) -> dict[str, Any]:
     """Every setting of a task that differs from the defaults of `Settings`, which are those of `digits`."""
-    own = _library_settings(RECIPES[task], DESIGNS[task])
-    return {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[task].settings)
-
-
-def defaults_by_size(task: Task) -> dict[str, Any]:
-    """The same of a task of the user's own: by the kind and number of its examples."""
-    recipe = default_recipe(task)
-    own = _library_settings(recipe, default_design(task))
-    if not isinstance(task.format, TextFormat):
-        usual = "mnist" if max(np.shape(task.train.inputs)[1:3]) > 1 else "digits"
-        like, shorter = "cifar10" if recipe.network == "lenet" else usual, 1.0
-    else:
-        like, shorter = "sst2" if task.format.sentences == 1 else "snli", USUAL_WORDS / lengths(task.train).mean()
-    found = {name: value for name, value in own.items() if value != _DIGITS[name]} | dict(TASK_DEFAULTS[like].settings)
-    if recipe.max_epochs > RECIPES[like].max_epochs:  # epochs are short: networks need more of them, and can have them
-        found["curriculum_patience"] = SMALL_SETS_PATIENCE
-        seeds = {name: number for name, number in found.items() if name in ("filtering_seeds", "curriculum_seeds")}
-        found |= {name: max(SMALL_SETS_SEEDS, number) for name, number in seeds.items()}
-    if shorter < 1:
-        found["num_models"] = max(FEWEST_MODELS, round(found["num_models"] * shorter))
-    return found
+    return unlike_digits(RECIPES[task], DESIGNS[task]) | dict(TASK_DEFAULTS[task].settings)

@@ -13,8 +13,8 @@ from experiments.reports import markdown
 from irtjax.comparison.rank_agreement import rank_gaps
 from irtjax.plots import curricula
 from irtjax.plots.style import save_figure
+from irtjax.selection.choices import BASELINE
 from irtjax.selection.measures import never_half
-from irtjax.selection.strategies import BASELINE
 from irtjax.selection.summary import net_saving
 from irtjax.selection.tracking import tracking_errors
 from irtjax.tasks import Task, describe

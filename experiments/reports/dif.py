@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.reports import document
-from irtjax.groups.by_fits import BY_MODEL
+from irtjax.groups.choices import BY_MODEL
 from irtjax.groups.dif import BY_ANCHORS, Matched
 from irtjax.groups.matching import anchor_scores, answered_some, responses_to
 from irtjax.plots.dif import PANELS, dif, dif_curves

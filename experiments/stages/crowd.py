@@ -20,7 +20,7 @@ from irtjax.responses.joining import concatenate_items
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS
-from irtjax.training.groups import CHECKPOINT_SECONDS
+from irtjax.training.choices import CHECKPOINT_SECONDS
 
 # settings that only say which members are drawn, how many train at once, and what they answer
 DRAWN = {

@@ -15,8 +15,8 @@ from irtjax.evaluation.adaptive_options import Stop
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.item_models.tables import from_columns
 from irtjax.populations.normal import Population
+from irtjax.selection.choices import BASELINE, CurriculumOptions
 from irtjax.selection.compare import compare_curricula
-from irtjax.selection.strategies import BASELINE, CurriculumOptions
 from irtjax.selection.summary import summarise
 from irtjax.selection.tracking import Tracked
 from irtjax.storage.files import write_csv

@@ -12,8 +12,9 @@ from experiments.common import peers
 from experiments.common.factory import recipe_of
 from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
+from irtjax.selection.choices import FILTERS
 from irtjax.selection.filter_summary import kept_classes
-from irtjax.selection.filtering import STRATEGIES, number_kept, ranking
+from irtjax.selection.filtering import number_kept, ranking
 from irtjax.selection.subsets import train_on_subsets
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
@@ -33,7 +34,7 @@ def run(
     task: Task,
     items: pd.DataFrame,
     checkpoints: Path,
-    strategies: Sequence[str] = STRATEGIES,
+    strategies: Sequence[str] = FILTERS,
     shares: Sequence[float] = SHARES,
 ) -> Filtered:
     """Trains networks on what each strategy keeps.
@@ -43,7 +44,7 @@ def run(
         task: networks train on its training split.
         items: difficulty and proportion_correct of the training items, in their order.
         checkpoints: folder for the state of training.
-        strategies: of `STRATEGIES`.
+        strategies: of `FILTERS`.
         shares: of the training data, 0 to 1.
     """
     num_examples = len(task.train.labels)

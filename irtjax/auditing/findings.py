@@ -6,6 +6,17 @@ import numpy as np
 import pandas as pd
 
 from irtjax.auditing.contamination import Contamination
+from irtjax.auditing.reasons import (
+    DEPENDENT,
+    DOUBTFUL,
+    FALLING,
+    FLAT,
+    HIGHEST,
+    KNOWN,
+    LOWEST,
+    MISFIT,
+    REASONS,
+)
 from irtjax.fits.result import Z_95, Fit
 from irtjax.kernels.quadrature import gauss_hermite
 from irtjax.responses.values import on_scales
@@ -13,10 +24,6 @@ from irtjax.scale.information import of_each
 from irtjax.scoring.family_items import known_items
 from irtjax.types import Bool, Float
 
-DOUBTFUL, FALLING = "doubtful key", "able subjects do worse"
-KNOWN, DEPENDENT, MISFIT = "known beforehand", "depends on another item", "curve does not fit"
-FLAT, LOWEST, HIGHEST = "tells nothing", "nobody succeeds", "everybody succeeds"
-REASONS = (DOUBTFUL, FALLING, KNOWN, DEPENDENT, MISFIT, FLAT, LOWEST, HIGHEST)
 FLATTER = 0.3  # logits in a standard deviation of the population, that the interval of a flat slope is below
 DEPARTS = 0.1  # root mean square difference of observed and expected curves (Köhler, Robitzsch and Hartig 2020)
 SHARES = 0.2  # of Q3 above its expectation (Christensen, Makransky and Horton 2017)

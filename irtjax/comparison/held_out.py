@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.comparison import choices
 from irtjax.comparison.calibration import calibrate
 from irtjax.comparison.item_rates import ItemRates
 from irtjax.fits.result import Fit
@@ -87,7 +88,7 @@ def items(responses: ResponseMatrix, fit: Estimator, folds: int, seed: int) -> I
         yield HeldOut(answers[observed], probability[observed], None, found.converged)
 
 
-WAYS = {"cells": cells, "subjects": subjects, "items": items}
+WAYS = dict(zip(choices.WAYS, (cells, subjects, items), strict=True))
 
 
 def _hidden(values: np.ndarray, hidden: np.ndarray) -> np.ndarray:

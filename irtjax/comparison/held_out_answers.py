@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from irtjax.comparison import choices
 from irtjax.comparison.calibration import calibrate_by_answer
 from irtjax.comparison.held_out import HeldOut
 from irtjax.comparison.item_rates import ItemRates
@@ -73,7 +74,7 @@ def items(responses: SparseResponses, fit: Estimator, folds: int, seed: int) -> 
         yield HeldOut(asked.answers, probability, None, found.converged)
 
 
-WAYS = {"cells": cells, "subjects": subjects, "items": items}
+WAYS = dict(zip(choices.WAYS, (cells, subjects, items), strict=True))
 
 
 def _answered(

@@ -11,8 +11,8 @@ import pandas as pd
 
 from irtjax import networks, processes
 from irtjax.arguments import checks_types
+from irtjax.crowd.choices import STOP_ON, CrowdDesign
 from irtjax.crowd.members import (
-    CrowdDesign,
     Members,
     default_design,
     gold_of,
@@ -27,8 +27,9 @@ from irtjax.responses.matrix import MISSING, ResponseMatrix, grade, proportion_c
 from irtjax.tasks import Task
 from irtjax.tasks.task import SPLITS, Split, sample_split
 from irtjax.tasks.validation import require_ids
+from irtjax.training.choices import CHECKPOINT_SECONDS
 from irtjax.training.data import Data, default_mesh, to_device
-from irtjax.training.groups import CHECKPOINT_SECONDS, Columns, Group, train_groups
+from irtjax.training.groups import Columns, Group, train_groups
 from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.progress import Progress, reporter
@@ -92,7 +93,6 @@ def assemble(task: Task, members: Members, results: Mapping[str, np.ndarray], ou
     return Crowd(pd.DataFrame({"subject_id": subjects, **columns, **epochs, **accuracies}), responses, predictions)
 
 
-STOP_ON = ("validation", "train")
 STOP_SAMPLE = 2_000  # training examples that early stopping looks at, at most: accuracies to 1.1 points
 
 

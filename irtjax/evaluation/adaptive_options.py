@@ -9,12 +9,12 @@ import numpy as np
 
 from irtjax.arguments import not_negative, require_bounds, whole_number
 from irtjax.errors import InputError
+from irtjax.evaluation.choices import METHODS
 from irtjax.evaluation.rules import IN_SEVERAL_DIMENSIONS, RULES
 from irtjax.kernels.models import ItemParameters
 from irtjax.populations.normal import Population
 from irtjax.types import Bool, Float, Int
 
-METHODS = ("eap", "map", "ml")
 REASONS = ("", "max_items", "standard_error", "score_error", "change", "no_items")  # why a test ended, by its code
 FEWEST_NODES = 5
 ROUNDING = 1e-6  # of the sum of quotas

@@ -11,6 +11,7 @@ import pandas as pd
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
+from irtjax.evaluation.choices import ONE_DIMENSION
 from irtjax.evaluation.scaled_test import ScaledTest, alike, ends_of, shares_of
 from irtjax.fits.reading import AUTO, is_scaled, read
 from irtjax.fits.result import Fit
@@ -25,10 +26,6 @@ from irtjax.types import Float, Int, Shaped
 
 POINTS = 100.0  # of a subject who has all items right
 FEWEST_SUBJECTS = 10  # of a calibration
-ONE_DIMENSION = (
-    "rasch", "1pl", "2pl", "3pl", "4pl", "graded", "gpcm", "pcm", "rsm", "binomial", "beta_binomial", "ordered_beta",
-    "beta",
-)  # fmt: skip
 
 
 class Unit(NamedTuple):

@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 
 from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
+from irtjax.evaluation import choices
 from irtjax.evaluation.answer_regression import answer_moments, most_telling
 from irtjax.evaluation.bank import Bank
 from irtjax.types import Float, Int, Shaped
@@ -132,10 +133,6 @@ def _weighted(items: np.ndarray, weights: np.ndarray) -> Form:
     return Form(items, weights / weights.sum())
 
 
-WAYS: dict[str, Callable[[Bank, np.ndarray, np.ndarray, int], Form]] = {
-    "random": _random,
-    "stratified": _stratified,
-    "anchors": _anchors,
-    "information": _information,
-    "variance": _variance,
-}
+WAYS: dict[str, Callable[[Bank, np.ndarray, np.ndarray, int], Form]] = dict(
+    zip(choices.WAYS, (_random, _stratified, _anchors, _information, _variance), strict=True)
+)

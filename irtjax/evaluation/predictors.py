@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import SplineTransformer
 
+from irtjax.evaluation import choices
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import Bank, asked
 from irtjax.evaluation.forms import Form
@@ -122,15 +123,9 @@ def _error_of_half(bank: Bank) -> float:
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
-PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = {
-    "mean": mean,
-    "spline": spline,
-    "ridge": ridge,
-    "p-irt": p_irt,
-    "gp-irt": gp_irt,
-    "posterior": posterior,
-    "calibrated": calibrated,
-}
+PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = dict(
+    zip(choices.PREDICTORS, (mean, spline, ridge, p_irt, gp_irt, posterior, calibrated), strict=True)
+)
 BASELINES = ("mean", "spline", "ridge")
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from irtjax.evaluation import choices
 from irtjax.evaluation.bank_tables import Curves, Tables, fisher_information, log_probabilities_at
 from irtjax.kernels.models import ItemParameters, log_probabilities
 from irtjax.kernels.precision import in_full_precision
@@ -168,14 +169,12 @@ def _random(tables: Tables, known: Knowledge, key: jax.Array) -> jax.Array:
 
 
 Gain = Callable[[Tables, Knowledge, jax.Array], AnyArray]
-RULES: dict[str, Gain] = {
-    "information": _information,
-    "variance": _variance,
-    "score": _score,
-    "kl": _kl,
-    "kl_posterior": _kl_posterior,
-    "determinant": _determinant,
-    "random": _random,
-}
+RULES: dict[str, Gain] = dict(
+    zip(
+        choices.RULES,
+        (_information, _variance, _score, _kl, _kl_posterior, _determinant, _random),
+        strict=True,
+    )
+)
 IN_SEVERAL_DIMENSIONS = ("determinant", "random")
 READ_RIGHT = ("variance", "score")  # P of the tables

@@ -17,15 +17,13 @@ from irtjax.evaluation.bank import (
     of_subjects,
     unit_of,
 )
+from irtjax.evaluation.choices import HELD_OUT, SIZES
 from irtjax.evaluation.forms import WAYS
 from irtjax.evaluation.prediction import FOLDS, LEVEL, cross, scorers
 from irtjax.evaluation.predictors import PREDICTORS
 from irtjax.responses.matrix import ResponseMatrix
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.types import Float, Shaped
-
-HELD_OUT = 0.2  # of the subjects
-SIZES = (10, 30, 50, 100)
 
 
 class Method(NamedTuple):

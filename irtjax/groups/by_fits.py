@@ -19,9 +19,6 @@ from irtjax.integration.sparse_grid import BLAS
 from irtjax.responses.values import on_scales
 from irtjax.types import Bool, Float, Int
 
-BY_MODEL = ("score", "likelihood_ratio", "wald")
-BY_SEPARATE_FITS = ("lord", "raju")
-
 Flagged = Callable[[Bool[np.ndarray, " I"]], Bool[np.ndarray, " I"]]
 Choose = Callable[[Flagged], tuple[Bool[np.ndarray, " I"], int]]  # of anchors, and the rounds that it took
 

@@ -14,7 +14,8 @@ from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning, one_warning_of_each_kind
 from irtjax.estimation.grouping import FEWEST, Membership, membership
 from irtjax.fits.reading import read
-from irtjax.groups.by_fits import BY_MODEL, BY_SEPARATE_FITS, Choose, Flagged, Tests, by_model, by_separate_fits
+from irtjax.groups.by_fits import Choose, Flagged, Tests, by_model, by_separate_fits
+from irtjax.groups.choices import BY_MODEL, BY_SCORES, BY_SEPARATE_FITS, DIF_METHODS, TESTS
 from irtjax.groups.mantel_haenszel import chi_squares, mantel_haenszel
 from irtjax.groups.matching import Graded, answered_some, purified
 from irtjax.groups.score_regression import score_regression
@@ -23,9 +24,7 @@ from irtjax.scale.tested import one_by_one
 from irtjax.types import Bool, Shaped
 
 PURIFIED = ": give `anchors`, or `purify=False`"  # what can be done where too few answered those that are left
-BY_ANCHORS = ("mantel_haenszel", "logistic", "score")  # subjects are matched on their answers to the anchors
-METHODS = ("mantel_haenszel", "logistic", *BY_MODEL, *BY_SEPARATE_FITS)
-TESTS = ("both", "uniform", "nonuniform")
+BY_ANCHORS = (*BY_SCORES, "score")  # subjects are matched on their answers to the anchors
 OF_ONE_SLOPE = ("rasch", "1pl", "pcm", "rsm")
 MODERATE, LARGE = 0.035, 0.07  # change of R² of classes B and C (Jodoin and Gierl 2001)
 LESS_LIKE, UNLIKE = 0.05, 0.10  # the same of differences of shares right (Dorans 1989)
@@ -99,7 +98,7 @@ def dif(
     Warns:
         FitWarning: what is doubtful about the fits, each kind once; how many subjects are left out.
     """
-    for name, value, known in (("method", method, METHODS), ("test", test, TESTS)):
+    for name, value, known in (("method", method, DIF_METHODS), ("test", test, TESTS)):
         if value not in known:
             raise InputError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if not 0 < level < 1:

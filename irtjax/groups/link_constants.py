@@ -11,10 +11,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from irtjax.errors import InputError
+from irtjax.groups.choices import BY_MOMENTS
 from irtjax.groups.known_curves import KnownCurves
 from irtjax.types import AnyArray, Float
 
-BY_MOMENTS, BY_CURVES = ("mean_mean", "mean_geometric", "mean_sigma"), ("haebara", "stocking_lord")
 PRECISE = 1e-12  # gradient of a criterion at its minimum
 
 

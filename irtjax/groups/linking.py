@@ -18,11 +18,11 @@ from irtjax.errors import InputError
 from irtjax.estimation.diagnostics import FitWarning
 from irtjax.fits.fit_files import holds_fit
 from irtjax.fits.result import Fit, load_fit
+from irtjax.groups.choices import LINK_METHODS
 from irtjax.groups.known_curves import KnownCurves, KnownTest, known_test
-from irtjax.groups.link_constants import BY_CURVES, BY_MOMENTS, Weights, constants, covariance_of_constants
+from irtjax.groups.link_constants import Weights, constants, covariance_of_constants
 from irtjax.types import Float, Int, Shaped
 
-METHODS = (*BY_CURVES, *BY_MOMENTS)
 NODES = 41
 REACH = 4.0  # standard deviations, to which they go
 DRIFTING = 2.7  # robust z of a common item, beyond which it is told
@@ -137,8 +137,8 @@ def link(
     Warns:
         FitWarning: discriminations of either sign, by "stocking_lord".
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}, expected one of {', '.join(METHODS)}")
+    if method not in LINK_METHODS:
+        raise InputError(f"unknown method {method!r}, expected one of {', '.join(LINK_METHODS)}")
     both = common_items(known_test(base), known_test(other), items)
     used, at = np.ones(len(both.item_ids), bool), nodes_and_weights(weights)
     while True:

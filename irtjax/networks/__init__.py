@@ -9,6 +9,7 @@ import numpy as np
 from flax import nnx
 
 from irtjax.arguments import checks_types
+from irtjax.choices import NETWORKS
 from irtjax.errors import InputError
 from irtjax.networks import checks, yours
 from irtjax.networks.network import Network, Parameters, of_module
@@ -31,9 +32,6 @@ __all__ = [
     "require",
     "usual_dropout",
 ]
-
-
-NETWORKS = tuple(KINDS)
 
 
 @checks_types

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from irtjax.auditing.findings import HIGHEST, LOWEST, REASONS
+from irtjax.auditing.reasons import HIGHEST, LOWEST, REASONS
 from irtjax.plots.style import COLOURS, plain, short
 
 NO_REASON = "0.75"

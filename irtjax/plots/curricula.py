@@ -12,8 +12,8 @@ from scipy.special import logit
 from irtjax.errors import InputError
 from irtjax.plots.strategies import Look, dot, looks, shown
 from irtjax.plots.style import line_styles, plain
+from irtjax.selection.choices import BASELINE, NO_EFFECT
 from irtjax.selection.measures import learning_curves
-from irtjax.selection.strategies import BASELINE, NO_EFFECT
 from irtjax.selection.summary import interval
 
 ACCURACY_LIMITS = (0.02, 0.995)  # a logit axis ends before 0 and 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 
 from irtjax.plots.style import COLOURS, literal
-from irtjax.selection.strategies import NO_EFFECT
+from irtjax.selection.choices import NO_EFFECT
 
 BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, GREY, BLACK = COLOURS
 

@@ -27,7 +27,8 @@ from irtjax.scale.person_fit import PersonFit, Terms, standardised
 from irtjax.scale.response_curves import category_curves, parameter_derivatives, worth_curves, worths
 from irtjax.scale.summed_responses import highest_sums, summed_curves
 from irtjax.scale.tested import Tested, informative, own_parts
-from irtjax.scoring.abilities import METHODS, abilities
+from irtjax.scoring.abilities import abilities
+from irtjax.scoring.choices import METHODS
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.types import Float

@@ -19,6 +19,7 @@ from irtjax.responses.matrix import ResponseMatrix, proportion_correct
 from irtjax.responses.scaled import ScaledResponses
 from irtjax.responses.values import whole
 from irtjax.scale import fit_statistics, overall_fit, tested
+from irtjax.scale.choices import GRADED
 from irtjax.scale.dependence import pair_dependence, triplet_dependence
 from irtjax.scale.item_fit import item_fit
 from irtjax.scale.multiple_tests import holm
@@ -27,7 +28,6 @@ from irtjax.scale.rotation import communalities
 from irtjax.types import Bool, Float, Shaped
 
 TRIPLETS = 1000  # that are reported; a long test has millions
-GRADED = ("graded", "gpcm")  # models of ordered grades that a scale is built by
 
 
 @runtime_checkable

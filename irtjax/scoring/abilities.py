@@ -29,10 +29,11 @@ from irtjax.responses.convert import as_matrix_or_sparse, as_responses_or_stored
 from irtjax.responses.matrix import MISSING, share_right
 from irtjax.responses.sparse import SparseResponses
 from irtjax.responses.values import Responses, keep
+from irtjax.scoring.choices import METHODS
 from irtjax.scoring.family_items import KnownItems, known_items, matched, require_known
 from irtjax.scoring.family_scores import family_abilities
 from irtjax.scoring.of_group import of_group
-from irtjax.scoring.one_subject import METHODS, by_method, num_points, require_one_dimension
+from irtjax.scoring.one_subject import by_method, num_points, require_one_dimension
 from irtjax.scoring.sparse_scores import abilities_by_answer
 from irtjax.storage.frames import as_frame
 from irtjax.storage.sources import expanded

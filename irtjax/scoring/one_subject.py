@@ -12,8 +12,6 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.kernels.roots import NUM_POINTS
 from irtjax.populations.normal import Population
 
-METHODS = ("eap", "map", "ml", "wle")
-
 
 def by_method(
     method: str, num_nodes: int, population: Population, scale: Any = None

@@ -14,9 +14,10 @@ from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
+from irtjax.selection.choices import BASELINE, PROBE_ERROR, CurriculumOptions
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.history import History
-from irtjax.selection.strategies import BASELINE, CurriculumOptions, Strategy, find
+from irtjax.selection.strategies import Strategy, find
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.tasks.text import lengths_of_first
@@ -27,7 +28,6 @@ from irtjax.training.recipe import Recipe, default_recipe, fingerprint, make_tra
 from irtjax.training.resume import Folder, open_folder
 from irtjax.types import AnyArray, Shaped
 
-PROBE_ERROR = 0.005
 COLUMNS = ["strategy", "seed", "epoch", *History._fields]
 
 

@@ -21,6 +21,7 @@ from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
 from irtjax.populations.normal import Population
 from irtjax.selection import filtering
+from irtjax.selection.choices import FILTERS, CurriculumOptions
 from irtjax.selection.curriculum_file import (
     NOT_A_RECORD,
     Epoch,
@@ -33,10 +34,9 @@ from irtjax.selection.own_loop import BY_ABILITY, ability, as_difficulty, rule_o
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import at_least_a_minibatch
 from irtjax.selection.schedules import examples_in_epochs
-from irtjax.selection.strategies import STRATEGIES, CurriculumOptions
+from irtjax.selection.strategies import STRATEGIES
 from irtjax.types import Int, Shaped
 
-FILTERS = filtering.STRATEGIES
 SCHEDULES = tuple(
     name
     for name, strategy in STRATEGIES.items()

@@ -5,16 +5,22 @@ from collections.abc import Callable
 import numpy as np
 
 from irtjax.errors import InputError
+from irtjax.selection import choices
+from irtjax.selection.choices import FILTERS
 from irtjax.types import AnyArray, Float, Int
 
-STRATEGIES = ("AVI", "AVO", "UB", "LB", "PCUB", "PCLB", "random")
-CENTRED = ("AVI", "AVO")  # strategies that depend on what is average
-CENTRES: dict[str, Callable[[np.ndarray], float]] = {
-    "difficulty": lambda difficulty: float(difficulty.mean()),
-    "median": lambda difficulty: float(np.median(difficulty)),
-    "ability": lambda difficulty: 0.0,
-    "midpoint": lambda difficulty: float(difficulty.mean()) / 2,
-}
+CENTRES: dict[str, Callable[[np.ndarray], float]] = dict(
+    zip(
+        choices.CENTRES,
+        (
+            lambda difficulty: float(difficulty.mean()),
+            lambda difficulty: float(np.median(difficulty)),
+            lambda difficulty: 0.0,
+            lambda difficulty: float(difficulty.mean()) / 2,
+        ),
+        strict=True,
+    )
+)
 
 
 def centre_of(difficulty: Float[AnyArray, " N"], centre: str) -> float:
@@ -64,7 +70,7 @@ def ranking(
     The first k of the order are what the strategy keeps at the threshold that keeps k examples.
 
     Args:
-        strategy: one of `STRATEGIES`.
+        strategy: one of `FILTERS`.
         difficulty: (N,) b, relative to the mean ability of the crowd.
         percent_correct: (N,) pc, 0 to 1.
         seed: of the random order, which also decides among ties (many where few answered).
@@ -116,5 +122,5 @@ def _key(strategy: str, difficulty: AnyArray, percent_correct: AnyArray, centre:
         "random": np.zeros_like(difficulty),
     }
     if strategy not in keys:
-        raise InputError(f"unknown filtering strategy {strategy!r}, expected one of {', '.join(STRATEGIES)}")
+        raise InputError(f"unknown filtering strategy {strategy!r}, expected one of {', '.join(FILTERS)}")
     return np.asarray(keys[strategy])

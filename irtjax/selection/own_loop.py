@@ -16,9 +16,10 @@ from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_modes import ability_1pl
 from irtjax.populations.normal import Population
 from irtjax.responses.masks import unmasked
+from irtjax.selection.choices import CurriculumOptions
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import Rule
-from irtjax.selection.strategies import STRATEGIES, CurriculumOptions
+from irtjax.selection.strategies import STRATEGIES
 from irtjax.types import AnyArray, Bool, Float, Int, Shaped
 
 BY_ABILITY = tuple(

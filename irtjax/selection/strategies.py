@@ -1,46 +1,17 @@
 """Strategies of curricula by name: what each selects by, and on which tasks."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
+from irtjax.selection.choices import STRATEGIES as NAMES
+from irtjax.selection.choices import CurriculumOptions
 from irtjax.selection.rules import Rule, Window, beyond_ability, up_to_ability
 from irtjax.selection.schedules import full_share, linear_share, root_share
 from irtjax.tasks import Task
 from irtjax.tasks.task import TextFormat
-
-BASELINE = "baseline"  # what the others are compared with
-NO_EFFECT = "no-effect"  # the same with other seeds: the null control
-
-
-@dataclasses.dataclass(frozen=True)
-class CurriculumOptions:
-    """What strategies leave open.
-
-    Attributes:
-        length: T of CB-linear and CB-root: epochs until they use all data.
-        initial_share: c0 of CB-linear and CB-root: share of the data at epoch 0.
-        half_width: of the window: largest distance of items from the ability, in logits.
-        floor: by ability, where fewer examples than a minibatch are selected: whether `batch_size` about their middle
-            are trained on, and twice as many at each further such epoch; otherwise what is selected, and with nothing
-            selected the epoch is left out, as in the study.
-
-    Raises:
-        InputError: a field out of its bounds.
-    """
-
-    length: int = bounded(10, 1)
-    initial_share: float = bounded(0.01, 0, 1)
-    half_width: float = bounded(1.0, positive=True)
-    floor: bool = bounded(True)
-
-    def __post_init__(self) -> None:
-        """Refuses what is out of bounds."""
-        require_bounds(self)
 
 
 class Strategy(NamedTuple):
@@ -66,17 +37,23 @@ def _root(num_epochs: int, options: CurriculumOptions) -> np.ndarray:
     return root_share(num_epochs, options.length, options.initial_share)
 
 
-STRATEGIES = {
-    BASELINE: Strategy(lambda num_epochs, options: full_share(num_epochs)),
-    NO_EFFECT: Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
-    "CB-linear": Strategy(_linear),
-    "CB-root": Strategy(_root),
-    "CB-linear-length": Strategy(_linear, by_length=True),
-    "CB-root-length": Strategy(_root, by_length=True),
-    "DDaCLAE": Strategy(lambda num_epochs, options: up_to_ability),
-    "DDaCLAE-hard": Strategy(lambda num_epochs, options: beyond_ability),
-    "window": Strategy(lambda num_epochs, options: Window(options.half_width)),
-}
+STRATEGIES = dict(
+    zip(
+        NAMES,
+        (
+            Strategy(lambda num_epochs, options: full_share(num_epochs)),
+            Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
+            Strategy(_linear),
+            Strategy(_root),
+            Strategy(_linear, by_length=True),
+            Strategy(_root, by_length=True),
+            Strategy(lambda num_epochs, options: up_to_ability),
+            Strategy(lambda num_epochs, options: beyond_ability),
+            Strategy(lambda num_epochs, options: Window(options.half_width)),
+        ),
+        strict=True,
+    )
+)
 
 
 def choices(task: Task) -> tuple[str, ...]:

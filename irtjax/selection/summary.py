@@ -10,8 +10,8 @@ from statsmodels.stats.power import TTestPower
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
+from irtjax.selection.choices import BASELINE
 from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, examples_to_reach, learning_curves
-from irtjax.selection.strategies import BASELINE
 
 POWER = 0.8
 ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long

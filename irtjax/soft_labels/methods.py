@@ -8,11 +8,7 @@ import numpy as np
 import optax
 
 from irtjax.errors import InputError
-
-BASELINES = ("B0", "B1", "B2", "B3")
-WITHOUT_HARD_DATA = ("B1", "B3", "I-CCE", "I-MSE")  # what is left to compare where all examples have soft labels
-SOFT = ("I-CCE", "I-MSE", "S-CCE", "S-MSE")
-METHODS = (*BASELINES, *SOFT)
+from irtjax.soft_labels.choices import METHODS, SOFT
 
 
 def soft_cross_entropy(logits: jax.Array, shares: jax.Array) -> jax.Array:

@@ -8,8 +8,9 @@ import numpy as np
 
 from irtjax.arguments import checks_types, require_bounds
 from irtjax.errors import InputError
+from irtjax.soft_labels.choices import WITHOUT_HARD_DATA
 from irtjax.soft_labels.labels import check_soft_labels
-from irtjax.soft_labels.methods import LOSSES, WITHOUT_HARD_DATA, loss_of, schedule
+from irtjax.soft_labels.methods import LOSSES, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, join
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds

@@ -13,6 +13,7 @@ from typing import TextIO
 from irtjax.errors import InputError
 
 COMPRESSED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zip", ".7z", ".rar", ".tar")
+TABS = ".tsv"  # the ending of files with tabs between cells
 LONGEST = 100  # characters of a value that a message shows
 
 _ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:/|.*://", re.IGNORECASE | re.DOTALL)  # a Path has one slash for two

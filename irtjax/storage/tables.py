@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import csv_rows, reading, shown, tab_rows
+from irtjax.storage.sources import TABS, csv_rows, reading, shown, tab_rows
 
 # cells that count as empty, except ids
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"))
 
-TABS = ".tsv"  # the ending of files with tabs between cells
 LARGE = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)[eE]\+?\d+\s*", re.ASCII)  # perhaps beyond all floating-point numbers
 
 

@@ -1,11 +1,11 @@
 """CIFAR-10 (Krizhevsky 2009): 60,000 photographs of 32 × 32 in ten classes, through TensorFlow Datasets."""
 
 from irtjax.tasks.building import Choices, build
+from irtjax.tasks.choices import DATASETS
 from irtjax.tasks.image_splits import image_splits
 from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import Task
 
-DATASET = "cifar10"  # in TensorFlow Datasets
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VALIDATION_SHARE = 5  # one in five training records: 10,000 of 50,000
 
@@ -19,5 +19,7 @@ def load(options: TaskOptions) -> Task:
     Raises:
         InputError: TFDS has no prepared CIFAR-10 in `options.data_dir`, or `options.dataset` is of another kind.
     """
-    given = image_splits("cifar10", DATASET, (32, 32, 3), len(CLASSES), VALIDATION_SHARE, options, order="id")
+    given = image_splits(
+        "cifar10", DATASETS["cifar10"], (32, 32, 3), len(CLASSES), VALIDATION_SHARE, options, order="id"
+    )
     return build(given, Choices.of_named("cifar10", CLASSES, options, flips=True))

@@ -7,7 +7,8 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, require_ids
-from irtjax.tasks.item_ids import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, label_number
+from irtjax.tasks.choices import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS
+from irtjax.tasks.item_ids import label_number
 from irtjax.tasks.pairs import pack
 from irtjax.tasks.task import Split, Task, TextFormat
 from irtjax.tasks.text import Examples, lookup_table, number_pieces, number_words, pad

@@ -9,14 +9,12 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.storage.sources import reading, shown
 from irtjax.storage.tables import Rows, read_rows, require_ids
+from irtjax.tasks.choices import ID_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS
 from irtjax.tasks.task import SPLITS
 from irtjax.tasks.text import Examples, normalise
 
-ID_COLUMNS = ("item_id", "phrase_id", "pair_id")
-LABEL_COLUMNS = ("label", "gold_label")
 LONGEST_ID = 1000  # characters; arrays keep every id of a task as long as the longest
 NO_LABEL = ("", "-", "-1")  # as SNLI and TFDS write it
-TEXT_COLUMNS = {1: ("text",), 2: ("premise", "hypothesis")}
 
 _SILENT = re.compile(r"[\W_]+")  # neither letters nor digits
 Key = tuple[str | int, ...]  # letters and digits of each sentence, and the label where the file has labels

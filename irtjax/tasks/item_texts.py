@@ -10,8 +10,8 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.storage.sources import reading
 from irtjax.storage.tables import read_rows, read_table
+from irtjax.tasks.choices import ID_COLUMNS, TEXT_COLUMNS
 from irtjax.tasks.extra_items import joined
-from irtjax.tasks.item_ids import ID_COLUMNS, TEXT_COLUMNS
 
 MOST_SENTENCES = 2  # of an item, that an encoder reads
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from irtjax.arguments import bounded, require_bounds
 from irtjax.errors import InputError
-from irtjax.tasks.vectors import KINDS
+from irtjax.tasks.choices import VECTORS
 
 WIDEST = 65_536  # layers and word vectors
 
@@ -43,7 +43,7 @@ class TaskOptions:
     extra_items: str | Path | None = None
     glove: str | Path | None = None
     pretrained: str | Path | None = None
-    vectors: str = bounded("ppmi", choices=KINDS)
+    vectors: str = bounded("ppmi", choices=VECTORS)
     embedding_dim: int = bounded(100, 1, WIDEST)
     min_count: int = bounded(2, 1)
     max_words: int = bounded(256, 1)

@@ -5,11 +5,11 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, build
+from irtjax.tasks.choices import DATASETS
 from irtjax.tasks.inputs import Texts
 from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import SPLITS, Task
 
-DATASET = "snli"  # in TensorFlow Datasets
 CLASSES = ("entailment", "neutral", "contradiction")
 
 
@@ -21,7 +21,7 @@ def load(options: TaskOptions) -> Task:
     Raises:
         InputError: TFDS has no prepared SNLI in `options.data_dir`, or a file is bad.
     """
-    source = prepared.find("snli", DATASET, options.data_dir, options.dataset)
+    source = prepared.find("snli", DATASETS["snli"], options.data_dir, options.dataset)
     given = {split: _read(source, split, options) for split in SPLITS}
     return build(given, Choices.of_named("snli", CLASSES, options))
 

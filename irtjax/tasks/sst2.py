@@ -10,11 +10,11 @@ from irtjax.storage.sources import reading, shown
 from irtjax.storage.tables import read_rows
 from irtjax.tasks import prepared, records
 from irtjax.tasks.building import Choices, Given, build, divide
+from irtjax.tasks.choices import DATASETS
 from irtjax.tasks.inputs import Texts
 from irtjax.tasks.options import TaskOptions
 from irtjax.tasks.task import SPLITS, Task
 
-DATASET = "glue/sst2"  # in TensorFlow Datasets
 CLASSES = ("negative", "positive")
 TEST_LABELS = "sst2_test_labels.csv"
 
@@ -32,7 +32,7 @@ def load(options: TaskOptions) -> Task:
     Raises:
         InputError: TFDS has no prepared SST-2 in `options.data_dir`, or a file is bad.
     """
-    source = prepared.find("sst2", DATASET, options.data_dir, options.dataset)
+    source = prepared.find("sst2", DATASETS["sst2"], options.data_dir, options.dataset)
     splits = {split: _read(source, split, options) for split in SPLITS}
     for split in ("train", "validation"):
         if splits[split].labels.min() < 0:

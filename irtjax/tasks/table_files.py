@@ -13,12 +13,10 @@ from irtjax.errors import InputError
 from irtjax.storage.json_files import parsed
 from irtjax.storage.memory import parquet_bytes, require_memory
 from irtjax.storage.sources import expanded, naming, one_line, reading, refuse_address
-from irtjax.storage.tables import TABS, read_rows, typed
+from irtjax.storage.tables import read_rows, typed
+from irtjax.tasks.choices import CSV, ENDINGS, JSON
 from irtjax.tasks.columns import split_of
 
-JSON = (".jsonl", ".ndjson", ".json")
-CSV = (".csv", TABS)
-ENDINGS = (*CSV, *JSON, ".parquet")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a pair that stands for one character, perhaps without the other half
 
 

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 from irtjax.storage.cache import cached
 from irtjax.tasks.task import PADDING
 
-KINDS = ("ppmi", "random")
 WINDOW = 10  # words to either side that are context
 SMOOTHING = 0.75  # power of the context frequencies
 _BLOCK = 32_768  # sentences counted at once
@@ -21,7 +20,7 @@ def make_vectors(
     """Vectors of a vocabulary by `ppmi_vectors`, which are kept in the cache, or by `random_vectors`.
 
     Args:
-        kind: one of `KINDS`.
+        kind: one of `irtjax.tasks.choices.VECTORS`.
         sentences: arrays (N, L) of word numbers, the training text.
         num_words: V.
         dim: D.

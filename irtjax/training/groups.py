@@ -15,11 +15,10 @@ from irtjax import processes
 from irtjax.errors import InputError
 from irtjax.storage.archives import Arrays
 from irtjax.storage.digests import digest
+from irtjax.training.choices import CHECKPOINT_SECONDS
 from irtjax.training.pool import EMPTY, Finished, Job, Pool, accuracies, begin, epochs, shapes, train_all
 from irtjax.training.progress import Progress
 from irtjax.training.resume import Checkpoints, Folder, open_folder, wait_for
-
-CHECKPOINT_SECONDS = 30.0
 
 Columns = dict[str, jax.ShapeDtypeStruct]  # what one network leaves, by name
 

@@ -11,87 +11,15 @@ import numpy as np
 import optax
 
 from irtjax import networks
-from irtjax.arguments import bounded, checks_types, require_bounds
+from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
-from irtjax.tasks.options import WIDEST
 from irtjax.tasks.task import TextFormat
 from irtjax.training.augmentation import flip_and_shift
+from irtjax.training.choices import NETWORK_RECIPES, OF_TEXT, OPTIMIZERS, RECIPES, Recipe, sgd_rate
 from irtjax.training.step import Trainer
 from irtjax.types import AnyArray
-
-OPTIMIZERS = ("adam", "sgd")
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a network is trained; the defaults are those of the task `digits`.
-
-    Attributes:
-        network: name of the architecture, one of `irtjax.networks.choices(task)`, or one of your own
-            (`irtjax.networks.build`).
-        width: hidden units of a layer; of an image network with convolutions, the channels of the first.
-        optimizer: adam, or sgd for stochastic gradient descent with `momentum`.
-        learning_rate: of the optimizer.
-        momentum: of sgd, the share of the last step that the next one repeats.
-        weight_decay: decay: of sgd in its gradients, of all weights; of adam in its steps, not of biases and norms.
-        clip: greatest norm of a gradient, beyond which it is scaled down; 0 for none.
-        warmup: share of all steps in which the learning rate rises, to fall to 0 after them; None for a constant rate.
-        batch_size: examples in a gradient step.
-        max_epochs: largest number of epochs of a training.
-        patience: epochs without a better validation accuracy after which it stops.
-        steps_per_epoch: gradient steps in an epoch, whatever the size of the training set; None for a pass over the
-            network's own training set, as many whole minibatches as it fills, at least one.
-        train_embeddings: text: each network trains word vectors of its own; otherwise all share the task's.
-
-    Raises:
-        InputError: a field out of its bounds.
-    """
-
-    network: str = "mlp"
-    width: int = bounded(32, 1, WIDEST)
-    optimizer: str = bounded("adam", choices=OPTIMIZERS)
-    learning_rate: float = bounded(5e-3, positive=True)
-    momentum: float = bounded(0.0, 0, 0.999)
-    weight_decay: float = bounded(0.0, 0, 1000)
-    clip: float = bounded(0.0, 0, 1e9)
-    warmup: float | None = bounded(None, 0, 1)
-    batch_size: int = bounded(32, 1)
-    max_epochs: int = bounded(40, 1)
-    patience: int = bounded(5, 1)
-    steps_per_epoch: int | None = bounded(37, 1)
-    train_embeddings: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuses what is out of bounds."""
-        require_bounds(self)
-
-
-_TEXT = Recipe("lstm", width=64, learning_rate=1e-3, max_epochs=15, patience=3, steps_per_epoch=200)
-RECIPES = {
-    "digits": Recipe(),
-    "mnist": Recipe(learning_rate=2e-3, batch_size=64, max_epochs=20, steps_per_epoch=200),
-    "cifar10": Recipe("lenet", 8, learning_rate=1e-3, batch_size=64, max_epochs=12, patience=3, steps_per_epoch=100),
-    "sst2": _TEXT,
-    "snli": _TEXT,
-}
-# Of networks that do not learn as usual: at a rate of 1e-3, VGG-16 stays at chance, and ResNet-8 learns more slowly
-# than at 3e-3. Encoders are fine-tuned as by Devlin et al. (2019), appendix A.3.
-NETWORK_RECIPES: dict[str, dict[str, Any]] = {
-    "vgg16": {"learning_rate": 2e-4},
-    "resnet": {"learning_rate": 3e-3},
-    "bert": {
-        "learning_rate": 5e-5,
-        "weight_decay": 0.01,
-        "clip": 1.0,
-        "warmup": 0.1,
-        "max_epochs": 3,
-        "patience": 3,
-        "steps_per_epoch": None,
-    },
-}
-
 
 SMALL_IMAGES = 28 * 28  # values of an image that an MLP reads; larger ones, and those in colour, are for convolutions
 
@@ -111,7 +39,7 @@ def _by_size(task: Task) -> Recipe:
     there are then more epochs, and more patience. More classes have wider networks.
     """
     if isinstance(task.format, TextFormat):
-        usual, wider = _TEXT, 1
+        usual, wider = OF_TEXT, 1
     else:
         if np.shape(task.train.inputs)[1:3] == (1, 1):
             usual = dataclasses.replace(RECIPES["digits"], steps_per_epoch=200)
@@ -192,7 +120,6 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
     return digest(fields, [task.split(name)[:2] for name in task.splits])
 
 
-SGD_RATE = 0.1  # of gradient descent without momentum, where nothing else is known
 MASKS = frozenset({"mask"})  # parameters by name that say which units there are, and never change
 BIASES_AND_NORMS = frozenset({"bias", "scale", "gain"})  # scale in encoders, gain in `group_norm`
 
@@ -247,8 +174,3 @@ def _without(names: frozenset[str]) -> Callable[[Any], Any]:
         return names.isdisjoint(getattr(key, "key", None) for key in path)
 
     return functools.partial(jax.tree_util.tree_map_with_path, of)
-
-
-def sgd_rate(momentum: float) -> float:
-    """The usual learning rate of gradient descent: with momentum μ, steps add up to 1/(1 - μ) times their size."""
-    return SGD_RATE * (1 - momentum)

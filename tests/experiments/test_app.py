@@ -52,17 +52,35 @@ def test_help_shows_the_docstring_and_the_flags(binary):
     assert max(map(len, result.stdout.splitlines())) <= 120
 
 
-def test_help_and_wrong_flags_of_a_fit_load_neither_jax_nor_pandas():
-    code = (
-        "import runpy, sys\n"
-        "try: runpy.run_module('experiments.fit_irt', run_name='__main__')\n"
-        "finally: print(sorted({'jax', 'pandas', 'numpy'} & sys.modules.keys()))\n"
+LOADED = """
+import os, runpy, sys
+from experiments.common import app, shared_flags, task_defaults  # light, or it shows below
+for name in sys.argv[1:]:
+    for flag in ("--help", "--no_such_flag"):
+        if not os.fork():  # commands have flags of the same names
+            sys.argv = [name, flag]
+            try:
+                runpy.run_module(f"experiments.{name}", run_name="__main__")
+            except SystemExit as end:
+                heavy = {"jax", "numpy", "pandas", "scipy", "matplotlib"} & sys.modules.keys()
+                print("loaded:", name, end.code or 0, *sorted(heavy), flush=True)
+            os._exit(0)
+        os.wait()
+"""
+
+
+def test_help_and_wrong_flags_load_neither_jax_nor_pandas():
+    """What a command does is in `experiments/commands`, which it imports when its flags are right."""
+    result = subprocess.run(
+        [sys.executable, "-c", LOADED, *BINARIES], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
-    for flag, status in (("--help", 0), ("--model=5pl", 2)):
-        result = subprocess.run(
-            [sys.executable, "-c", code, flag], cwd=REPOSITORY, capture_output=True, text=True, check=False
-        )
-        assert (result.returncode, result.stdout.splitlines()[-1]) == (status, "[]")
+    found = [line for line in result.stdout.splitlines() if line.startswith("loaded:")]
+    assert found == [f"loaded: {binary} {status}" for binary in BINARIES for status in (0, 2)]
+
+
+def test_every_command_has_its_work_in_the_module_of_its_name():
+    places = (REPOSITORY / "experiments" / "commands").glob("[a-z]*.py")
+    assert sorted(path.stem for path in places) == BINARIES
 
 
 def test_many_flags_are_grouped_by_purpose():
@@ -404,7 +422,7 @@ def test_formulas_are_guarded_where_that_is_asked_for(tmp_path):
 def test_all_commands_that_write_tables_of_ids_guard_them():
     """But for those whose files later stages read."""
     for name in cli.COMMANDS:
-        files = [f"{name}.py", *(["stages/fit.py"] if name == "fit_irt" else [])]  # whose work is there
-        text = "".join((REPOSITORY / "experiments" / file).read_text() for file in files)
+        files = (REPOSITORY / "experiments" / f"{name}.py", REPOSITORY / "experiments" / "commands" / f"{name}.py")
+        text = "".join(file.read_text() for file in files)
         assert "whole_results(" not in text, name
         assert ("guarded_results(" in text or "results_of_first(" in text) == ("define_guard()" in text), name

@@ -9,8 +9,8 @@ from binaries import assert_one_line, run
 from PIL import Image
 
 from experiments.common import own_tasks
+from experiments.common.own_tasks import defaults_by_size
 from experiments.common.settings import Settings
-from experiments.common.task_defaults import defaults_by_size
 from irtjax import InputError, tasks
 
 CROWD = "experiments.crowd"

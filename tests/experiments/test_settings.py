@@ -26,7 +26,7 @@ COMMANDS = {
 PROGRAM = """
 import dataclasses, json, sys
 from absl import flags
-from experiments.common import task_flags
+from experiments.common import flag_settings, task_flags
 task_flags.define_flags()
 found = []
 for arguments in json.loads(sys.argv[1]):
@@ -34,7 +34,7 @@ for arguments in json.loads(sys.argv[1]):
     for name in flags.FLAGS:
         flags.FLAGS[name].unparse()
     flags.FLAGS(["x", *arguments])
-    found.append(dataclasses.asdict(task_flags.from_flags()))
+    found.append(dataclasses.asdict(flag_settings.from_flags()))
 print(json.dumps(found))
 """
 

@@ -7,8 +7,9 @@ import pytest
 import irtjax
 from irtjax import InputError
 from irtjax.groups import equating
+from irtjax.groups.choices import LINK_METHODS
 from irtjax.groups.equating import equate
-from irtjax.groups.linking import METHODS, link
+from irtjax.groups.linking import link
 from irtjax.kernels.quadrature import gauss_hermite
 
 NAMES = dict(
@@ -125,7 +126,7 @@ def test_equating_tables_are_those_of_the_references(reference, monkeypatch):
 @pytest.mark.parametrize("table", [ITEMS, GRADED], ids=["right_wrong", "graded"])
 def test_a_known_scale_comes_back(table):
     other = moved(table, 1.3, -0.4)[::-1]
-    for method in METHODS:
+    for method in LINK_METHODS:
         found = link(table, other, method)
         np.testing.assert_allclose([found.slope, found.intercept], [1.3, -0.4], atol=1e-7)
         assert found.common.difference.max() < 1e-6

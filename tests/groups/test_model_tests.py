@@ -11,7 +11,7 @@ from irtjax import ResponseMatrix
 from irtjax.errors import InputError
 from irtjax.estimation.grouping import Membership
 from irtjax.groups import model_tests
-from irtjax.groups.by_fits import BY_MODEL
+from irtjax.groups.choices import BY_MODEL
 
 WITH_DIF = ["i04", "i09", "i14", "i18"]
 

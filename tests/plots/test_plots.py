@@ -15,8 +15,7 @@ from irtjax.plots.scale import precision
 from irtjax.plots.strategies import LOOKS, looks
 from irtjax.plots.style import save_figure
 from irtjax.scale.information import information_table
-from irtjax.selection.filtering import STRATEGIES as FILTERS
-from irtjax.selection.strategies import STRATEGIES
+from irtjax.selection.choices import FILTERS, STRATEGIES
 from irtjax.selection.summary import interval, summarise
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ import pytest
 
 from irtjax import InputError, tasks
 from irtjax.selection import compare_curricula, summarise
+from irtjax.selection.choices import CurriculumOptions
 from irtjax.selection.compare import _in_order
 from irtjax.selection.ddaclae import History
-from irtjax.selection.strategies import CurriculumOptions
 from irtjax.training.recipe import Recipe
 
 TASK = tasks.load("digits")

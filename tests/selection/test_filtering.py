@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.selection.filtering import CENTRES, STRATEGIES, centre_of, ranking, threshold
+from irtjax.selection.filtering import CENTRES, FILTERS, centre_of, ranking, threshold
 from irtjax.selection.subsets import SubsetRow, plan_subset
 
 RNG = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def test_what_is_average_may_be_chosen():
 
 
 def test_every_strategy_has_a_definition_but_the_control():
-    assert set(STRATEGIES) == {*KEPT, "random"}
+    assert set(FILTERS) == {*KEPT, "random"}
 
 
 def test_random_order_and_ties_follow_the_seed():

@@ -13,10 +13,10 @@ from scipy.special import expit
 
 from irtjax import InputError
 from irtjax.populations.normal import Population
-from irtjax.selection import Curriculum, CurriculumOptions, Sampler, ability, filtering, select
+from irtjax.selection import Curriculum, CurriculumOptions, Sampler, ability, select
+from irtjax.selection.choices import FILTERS, STRATEGIES
 from irtjax.selection.curriculum import RULES
 from irtjax.selection.own_loop import scored
-from irtjax.selection.strategies import STRATEGIES
 
 RNG = np.random.default_rng(0)
 DIFFICULTY = RNG.normal(size=64).astype(np.float32)
@@ -72,7 +72,7 @@ def run(curriculum, epochs):
 
 
 def of_rule(rule, **options):
-    if rule in filtering.STRATEGIES:
+    if rule in FILTERS:
         options |= {"share": 0.4, "percent_correct": np.round(expit(-DIFFICULTY), 1)}
     return Curriculum(DIFFICULTY, rule, batch_size=8, options=CurriculumOptions(6, 0.2, 0.5), **options)
 
@@ -97,7 +97,7 @@ def test_schedules_and_filters():
     ):
         for found, share in zip(run(of_rule(rule), range(3)), shares, strict=True):
             np.testing.assert_array_equal(found, order[: math.ceil(share * 64 - 1e-9)])
-    for rule in filtering.STRATEGIES:
+    for rule in FILTERS:
         first, second = run(of_rule(rule, seed=3), (0, 5))
         np.testing.assert_array_equal(first, second)
         assert len(set(first.tolist())) == 26
@@ -105,9 +105,7 @@ def test_schedules_and_filters():
     kept = run(of_rule("AVI"), [0])[0]
     distance = np.abs(DIFFICULTY - DIFFICULTY.mean())
     assert distance[kept].max() < np.delete(distance, kept).min()
-    assert set(RULES) == set(STRATEGIES) - {"no-effect", "CB-linear-length", "CB-root-length"} | set(
-        filtering.STRATEGIES
-    )
+    assert set(RULES) == set(STRATEGIES) - {"no-effect", "CB-linear-length", "CB-root-length"} | set(FILTERS)
 
 
 @pytest.mark.parametrize("rule", ["DDaCLAE", "window", "CB-root", "PCUB"])

@@ -10,9 +10,10 @@ from conftest import sentences
 from scipy.special import log_softmax, softmax
 
 from irtjax import InputError, tasks
+from irtjax.soft_labels.choices import METHODS
 from irtjax.soft_labels.items import take_out, without
 from irtjax.soft_labels.labels import soft_labels
-from irtjax.soft_labels.methods import METHODS, epochs_of, loss_of, schedule, soft_cross_entropy, squared_error
+from irtjax.soft_labels.methods import epochs_of, loss_of, schedule, soft_cross_entropy, squared_error
 from irtjax.soft_labels.train import SoftItems, _streams, train_method
 from irtjax.tasks.task import select
 from irtjax.training.recipe import Recipe
