@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.choices import of_each
 from irtjax.comparison import choices
 from irtjax.comparison.calibration import calibrate
 from irtjax.comparison.item_rates import ItemRates
@@ -88,7 +89,7 @@ def items(responses: ResponseMatrix, fit: Estimator, folds: int, seed: int) -> I
         yield HeldOut(answers[observed], probability[observed], None, found.converged)
 
 
-WAYS = dict(zip(choices.WAYS, (cells, subjects, items), strict=True))
+WAYS = of_each(choices.WAYS, {"cells": cells, "subjects": subjects, "items": items})
 
 
 def _hidden(values: np.ndarray, hidden: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from irtjax.choices import of_each
 from irtjax.comparison import choices
 from irtjax.comparison.calibration import calibrate_by_answer
 from irtjax.comparison.held_out import HeldOut
@@ -74,7 +75,7 @@ def items(responses: SparseResponses, fit: Estimator, folds: int, seed: int) -> 
         yield HeldOut(asked.answers, probability, None, found.converged)
 
 
-WAYS = dict(zip(choices.WAYS, (cells, subjects, items), strict=True))
+WAYS = of_each(choices.WAYS, {"cells": cells, "subjects": subjects, "items": items})
 
 
 def _answered(

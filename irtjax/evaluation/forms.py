@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from irtjax.arguments import checks_types, whole_number
+from irtjax.choices import of_each
 from irtjax.errors import InputError
 from irtjax.evaluation import choices
 from irtjax.evaluation.answer_regression import answer_moments, most_telling
@@ -133,6 +134,13 @@ def _weighted(items: np.ndarray, weights: np.ndarray) -> Form:
     return Form(items, weights / weights.sum())
 
 
-WAYS: dict[str, Callable[[Bank, np.ndarray, np.ndarray, int], Form]] = dict(
-    zip(choices.WAYS, (_random, _stratified, _anchors, _information, _variance), strict=True)
+WAYS: dict[str, Callable[[Bank, np.ndarray, np.ndarray, int], Form]] = of_each(
+    choices.WAYS,
+    {
+        "random": _random,
+        "stratified": _stratified,
+        "anchors": _anchors,
+        "information": _information,
+        "variance": _variance,
+    },
 )

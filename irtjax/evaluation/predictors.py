@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import SplineTransformer
 
+from irtjax.choices import of_each
 from irtjax.evaluation import choices
 from irtjax.evaluation.answer_regression import answer_moments, regress
 from irtjax.evaluation.bank import Bank, asked
@@ -123,8 +124,17 @@ def _error_of_half(bank: Bank) -> float:
     return float(np.abs(expected[:, ~even].mean(axis=1) - bank.answers[:, ~even].mean(axis=1)).mean())
 
 
-PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = dict(
-    zip(choices.PREDICTORS, (mean, spline, ridge, p_irt, gp_irt, posterior, calibrated), strict=True)
+PREDICTORS: dict[str, Callable[[Bank, Form], Predictor]] = of_each(
+    choices.PREDICTORS,
+    {
+        "mean": mean,
+        "spline": spline,
+        "ridge": ridge,
+        "p-irt": p_irt,
+        "gp-irt": gp_irt,
+        "posterior": posterior,
+        "calibrated": calibrated,
+    },
 )
 BASELINES = ("mean", "spline", "ridge")
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from irtjax.choices import of_each
 from irtjax.evaluation import choices
 from irtjax.evaluation.bank_tables import Curves, Tables, fisher_information, log_probabilities_at
 from irtjax.kernels.models import ItemParameters, log_probabilities
@@ -169,12 +170,17 @@ def _random(tables: Tables, known: Knowledge, key: jax.Array) -> jax.Array:
 
 
 Gain = Callable[[Tables, Knowledge, jax.Array], AnyArray]
-RULES: dict[str, Gain] = dict(
-    zip(
-        choices.RULES,
-        (_information, _variance, _score, _kl, _kl_posterior, _determinant, _random),
-        strict=True,
-    )
+RULES: dict[str, Gain] = of_each(
+    choices.RULES,
+    {
+        "information": _information,
+        "variance": _variance,
+        "score": _score,
+        "kl": _kl,
+        "kl_posterior": _kl_posterior,
+        "determinant": _determinant,
+        "random": _random,
+    },
 )
 IN_SEVERAL_DIMENSIONS = ("determinant", "random")
 READ_RIGHT = ("variance", "score")  # P of the tables

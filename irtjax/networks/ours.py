@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flax import nnx
 
-from irtjax.choices import NETWORKS
+from irtjax.choices import NETWORKS, of_each
 from irtjax.networks.bert import BertClassifier
 from irtjax.networks.cnn import CnnClassifier
 from irtjax.networks.esim import EsimClassifier
@@ -38,23 +38,20 @@ class Kind(NamedTuple):
 
 # dropout as published for vgg16, resnet, cnn, esim and bert; our own choice for the others; `…_study` are those of
 # Lalor (2020), where ours differ: three tanh layers after one sentence too, pairs read as one, dropout in one place
-KINDS = dict(
-    zip(
-        NETWORKS,
-        (
-            Kind(Mlp, (), 0.0, tables=True),
-            Kind(LeNet, (), 0.5),
-            Kind(Vgg16, (), 0.5),
-            Kind(ResNet, (), 0.0),
-            Kind(LstmClassifier, (1, 2), 0.2),
-            Kind(CnnClassifier, (1, 2), 0.5),
-            Kind(NseClassifier, (1, 2), 0.3),
-            Kind(EsimClassifier, (2,), 0.5),
-            Kind(BertClassifier, (1, 2), 0.1, encoder=True),
-            Kind(functools.partial(LeNet, dropout_once=True), (), 0.5),
-            Kind(functools.partial(LstmClassifier, always_deep=True), (1, 2), 0.2),
-            Kind(functools.partial(CnnClassifier, joined=True), (1, 2), 0.5),
-        ),
-        strict=True,
-    )
+KINDS = of_each(
+    NETWORKS,
+    {
+        "mlp": Kind(Mlp, (), 0.0, tables=True),
+        "lenet": Kind(LeNet, (), 0.5),
+        "vgg16": Kind(Vgg16, (), 0.5),
+        "resnet": Kind(ResNet, (), 0.0),
+        "lstm": Kind(LstmClassifier, (1, 2), 0.2),
+        "cnn": Kind(CnnClassifier, (1, 2), 0.5),
+        "nse": Kind(NseClassifier, (1, 2), 0.3),
+        "esim": Kind(EsimClassifier, (2,), 0.5),
+        "bert": Kind(BertClassifier, (1, 2), 0.1, encoder=True),
+        "lenet_study": Kind(functools.partial(LeNet, dropout_once=True), (), 0.5),
+        "lstm_study": Kind(functools.partial(LstmClassifier, always_deep=True), (1, 2), 0.2),
+        "cnn_study": Kind(functools.partial(CnnClassifier, joined=True), (1, 2), 0.5),
+    },
 )

@@ -4,22 +4,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from irtjax.choices import of_each
 from irtjax.errors import InputError
 from irtjax.selection import choices
 from irtjax.selection.choices import FILTERS
 from irtjax.types import AnyArray, Float, Int
 
-CENTRES: dict[str, Callable[[np.ndarray], float]] = dict(
-    zip(
-        choices.CENTRES,
-        (
-            lambda difficulty: float(difficulty.mean()),
-            lambda difficulty: float(np.median(difficulty)),
-            lambda difficulty: 0.0,
-            lambda difficulty: float(difficulty.mean()) / 2,
-        ),
-        strict=True,
-    )
+CENTRES: dict[str, Callable[[np.ndarray], float]] = of_each(
+    choices.CENTRES,
+    {
+        "difficulty": lambda difficulty: float(difficulty.mean()),
+        "median": lambda difficulty: float(np.median(difficulty)),
+        "ability": lambda difficulty: 0.0,
+        "midpoint": lambda difficulty: float(difficulty.mean()) / 2,
+    },
 )
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irtjax.choices import of_each
 from irtjax.errors import InputError
+from irtjax.selection.choices import BASELINE, NO_EFFECT, CurriculumOptions
 from irtjax.selection.choices import STRATEGIES as NAMES
-from irtjax.selection.choices import CurriculumOptions
 from irtjax.selection.rules import Rule, Window, beyond_ability, up_to_ability
 from irtjax.selection.schedules import full_share, linear_share, root_share
 from irtjax.tasks import Task
@@ -37,22 +38,19 @@ def _root(num_epochs: int, options: CurriculumOptions) -> np.ndarray:
     return root_share(num_epochs, options.length, options.initial_share)
 
 
-STRATEGIES = dict(
-    zip(
-        NAMES,
-        (
-            Strategy(lambda num_epochs, options: full_share(num_epochs)),
-            Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
-            Strategy(_linear),
-            Strategy(_root),
-            Strategy(_linear, by_length=True),
-            Strategy(_root, by_length=True),
-            Strategy(lambda num_epochs, options: up_to_ability),
-            Strategy(lambda num_epochs, options: beyond_ability),
-            Strategy(lambda num_epochs, options: Window(options.half_width)),
-        ),
-        strict=True,
-    )
+STRATEGIES = of_each(
+    NAMES,
+    {
+        BASELINE: Strategy(lambda num_epochs, options: full_share(num_epochs)),
+        NO_EFFECT: Strategy(lambda num_epochs, options: full_share(num_epochs), other_seeds=True),
+        "CB-linear": Strategy(_linear),
+        "CB-root": Strategy(_root),
+        "CB-linear-length": Strategy(_linear, by_length=True),
+        "CB-root-length": Strategy(_root, by_length=True),
+        "DDaCLAE": Strategy(lambda num_epochs, options: up_to_ability),
+        "DDaCLAE-hard": Strategy(lambda num_epochs, options: beyond_ability),
+        "window": Strategy(lambda num_epochs, options: Window(options.half_width)),
+    },
 )
 
 

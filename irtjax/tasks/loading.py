@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from irtjax.arguments import checks_types
+from irtjax.choices import of_each
 from irtjax.errors import InputError
 from irtjax.tasks import choices, cifar10, digits, mnist, snli, sst2
 from irtjax.tasks.choices import DATASETS
@@ -40,16 +41,16 @@ _OF_TEXT = (
     "max_words",
     "seed",
 )
-_LOADS: tuple[tuple[Callable[[TaskOptions], Task], tuple[str, ...]], ...] = (  # and what the task ignores
-    (digits.load, ("dataset", *_OF_TEXT)),
-    (mnist.load, _OF_TEXT),
-    (cifar10.load, _OF_TEXT),
-    (sst2.load, ()),
-    (snli.load, ("test_labels",)),
+TASKS = of_each(
+    choices.TASKS,
+    {
+        "digits": Loader(digits.load, None, unused=("dataset", *_OF_TEXT)),
+        "mnist": Loader(mnist.load, DATASETS["mnist"], unused=_OF_TEXT),
+        "cifar10": Loader(cifar10.load, DATASETS["cifar10"], unused=_OF_TEXT),
+        "sst2": Loader(sst2.load, DATASETS["sst2"]),
+        "snli": Loader(snli.load, DATASETS["snli"], unused=("test_labels",)),
+    },
 )
-TASKS = {
-    name: Loader(load, DATASETS.get(name), unused) for name, (load, unused) in zip(choices.TASKS, _LOADS, strict=True)
-}
 
 
 @checks_types
