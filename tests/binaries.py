@@ -1,9 +1,10 @@
-"""The binaries as a user runs them: `run` in a fork of a warm process, `start` in a process of their own."""
+"""The binaries as a user runs them: `run` and `Fork` in forks of a warm process, `start` in a process of their own."""
 
 import atexit
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,19 +15,47 @@ from conftest import REPOSITORY
 
 def run(*arguments, module="experiments.pipeline", largest_file=None):
     """Exit status and output of one command; a file that grows beyond `largest_file` bytes fails as on a full disk."""
-    server = _server()
-    server.stdin.write(json.dumps([str(module), [str(argument) for argument in arguments], largest_file]) + "\n")
+    request = ["run", str(module), [str(argument) for argument in arguments], largest_file]
+    return SimpleNamespace(**_asked(_server(), request))
+
+
+class Fork:
+    """A command that has begun and prints to a file; used as a `subprocess.Popen`.
+
+    Its hashes have the seed that commands of several processes need: without it they would start Python anew.
+    """
+
+    def __init__(self, module, arguments, log):
+        self._server, self.returncode = _server(PYTHONHASHSEED="0"), None
+        self.pid = _asked(self._server, ["begin", module, list(arguments), str(log)])
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = _asked(self._server, ["ended", self.pid])
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+def _asked(server, request):
+    """What a warm process answers."""
+    server.stdin.write(json.dumps(request) + "\n")
     server.stdin.flush()
-    return SimpleNamespace(**json.loads(server.stdout.readline()))
+    return json.loads(server.stdout.readline())
 
 
 @functools.cache
-def _server():
+def _server(**variables):
     script = Path(__file__).with_name("many_commands.py")
     server = subprocess.Popen(
         [sys.executable, str(script)],
         cwd=REPOSITORY,
-        env=_environment() | {"PYTHONPATH": str(REPOSITORY)},
+        env=_environment() | {"PYTHONPATH": str(REPOSITORY)} | variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

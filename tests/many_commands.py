@@ -2,9 +2,13 @@
 
   python tests/many_commands.py
 
-Reads one JSON list per line: a module (or the path of a script), its flags, and the largest file that it may write.
-Answers each with one line of JSON: exit status, and what was printed. A fork before JAX starts its threads costs
+Reads one JSON list per line, and answers each with one line of JSON. A fork before JAX starts its threads costs
 milliseconds; the imports cost seconds.
+
+* `"run"`, a module (or the path of a script), its flags, and the largest file that it may write: exit status, and what
+  was printed, once it has ended.
+* `"begin"`, a module, its flags, and the file that it prints to: the id of a process that has begun.
+* `"ended"`, such an id: its exit status, or null while it runs.
 """
 
 import atexit
@@ -47,23 +51,43 @@ def _end(name: str) -> None:
     os._exit(status if isinstance(status, int) else status is not None)
 
 
+def _fork(name: str, arguments: list[str], out: int, err: int, largest_file: int | None = None) -> int:
+    """The id of a fork that does what `python -m name arguments` would do."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        sys.argv = [name, *arguments]
+        if largest_file is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+        _end(name)
+    return child
+
+
 def run(name: str, arguments: list[str], largest_file: int | None) -> dict[str, int | str]:
     """What `python -m name arguments` would do."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        child = os.fork()
-        if child == 0:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(out.fileno(), 1)
-            os.dup2(err.fileno(), 2)
-            sys.argv = [name, *arguments]
-            if largest_file is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-            _end(name)
+        child = _fork(name, arguments, out.fileno(), err.fileno(), largest_file)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         for file in (out, err):
             file.seek(0)
         return {"returncode": status, "stdout": out.read(), "stderr": err.read()}
 
+
+def begin(name: str, arguments: list[str], log: str) -> int:
+    """The id of a process that does so, and prints to a file."""
+    with open(log, "wb") as file:
+        return _fork(name, arguments, file.fileno(), file.fileno())
+
+
+def ended(child: int) -> int | None:
+    """The exit status of a process that has begun, asked for until there is one."""
+    found, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+REQUESTS = {"run": run, "begin": begin, "ended": ended}
 
 if __name__ == "__main__":
     sys.path[0] = os.getcwd()  # as with python -m
@@ -71,4 +95,5 @@ if __name__ == "__main__":
         importlib.import_module(module)
     gc.freeze()  # else each fork would walk through all of these modules when it ends
     for line in sys.stdin:
-        print(json.dumps(run(*json.loads(line))), flush=True)
+        request, *arguments = json.loads(line)
+        print(json.dumps(REQUESTS[request](*arguments)), flush=True)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from binaries import Fork
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 LIMIT = 240  # seconds
 
@@ -29,18 +31,25 @@ class Ended(NamedTuple):
 
 
 class Group:
-    """Processes of one command, which have begun."""
+    """Processes of one command, which have begun.
 
-    def __init__(self, folder: Path, command: str, flags: Sequence[Sequence[str]]) -> None:
+    Those that are `warm` are forks of one process that has made the imports, which take longer than many a command;
+    they do not tear the interpreter down when they end, so that they tell of results, not of how a process ends.
+    """
+
+    def __init__(self, folder: Path, command: str, flags: Sequence[Sequence[str]], warm: bool = False) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         environment = os.environ | {"XLA_FLAGS": "", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
         self._logs = [folder / f"log_{at}.txt" for at in range(len(flags))]
-        self._processes = []
+        self._processes: list[subprocess.Popen | Fork] = []
         for at, (log, own) in enumerate(zip(self._logs, flags, strict=True)):
             place = [f"--coordinator=127.0.0.1:{port}", f"--num_processes={len(flags)}", f"--process_id={at}"]
             place = place if len(flags) > 1 else []
+            if warm:
+                self._processes.append(Fork(f"experiments.{command}", [*place, *own], log))
+                continue
             with log.open("wb") as file:
                 self._processes.append(
                     subprocess.Popen(
@@ -72,15 +81,16 @@ class Group:
                     process.kill()
             for at, process in enumerate(self._processes):
                 peaks[at] = max(peaks[at], _peak(process.pid))
-                if process.poll() is not None:
-                    ended[at] = process.returncode
+                status = process.poll()
+                if status is not None:
+                    ended[at] = status
             time.sleep(0.02)
         return [Ended(ended[at], self.said(at), peaks[at]) for at in range(len(ended))]
 
 
-def run(folder: Path, command: str, *flags: str, number: int = 2) -> list[Ended]:
+def run(folder: Path, command: str, *flags: str, number: int = 2, warm: bool = False) -> list[Ended]:
     """Runs a command as so many processes, all with the same flags."""
-    return Group(folder, command, [flags] * number).wait()
+    return Group(folder, command, [flags] * number, warm).wait()
 
 
 def _peak(pid: int) -> float:
