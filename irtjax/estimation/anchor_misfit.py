@@ -47,9 +47,12 @@ def misfit(fit: Fit) -> str | None:
 def _held(fit: Fit) -> Bool[np.ndarray, " I"]:
     """Items all of whose parameters have an error of 0; those that an item of a family does not have are NaN."""
     errors = {name: error for name, error in fit.item_columns.items() if name.endswith("_se")}
-    held, scaled = np.full(fit.responses.num_items, bool(errors)), on_scales(fit.responses)
+    held = np.full(fit.responses.num_items, bool(errors))
     for name, error in errors.items():
-        held &= (error == 0) | (np.isnan(fit.item_columns[name.removesuffix("_se")]) & scaled)
+        known = error == 0
+        if on_scales(fit.responses):
+            known |= np.isnan(fit.item_columns[name.removesuffix("_se")])
+        held &= known
     return held
 
 
