@@ -208,8 +208,8 @@ def test_networks_are_those_of_one_process(alone, tmp_path, command, flags):
     crowd = irtjax.read_responses(alone / "crowd" / "responses_train.npz")
     irtjax.fit(crowd, "1pl", estimator="svi").save(tmp_path / "fit")
     flags = [f"--items={tmp_path / 'fit' / 'items.csv'}", "--task=digits", "--width=8", *flags]
-    (single,) = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'one'}", number=1, warm=True)
-    first, second = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'two'}", warm=True)
+    (single,) = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'one'}", number=1)
+    first, second = run(tmp_path, command, *flags, f"--output_dir={tmp_path / 'two'}")
     assert (single.status, first.status, second.status) == (0, 0, 0), (single.said, first.said, second.said)
     assert second.said == ""
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.csv"))
