@@ -36,8 +36,7 @@ SLOW = (
     (("gpcm",) * 4 + ("binomial",) * 4, {}),
     ("nominal", {"dims": 2}),
     ("binomial", {"dims": 2}),
-    # equal after a few steps on nodes in three dimensions, which take seconds each; the one with two goes to the end
-    ("graded", {"dims": 3, "max_iterations": 5}),
+    ("graded", {"dims": 3}),
     ("graded", {"groups": True, "anchors": True}),
     ("beta_binomial", {"anchors": True}),
     ("binomial_3pl", {"anchors": True}),
