@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import re
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -100,7 +99,7 @@ class Writer:
         )
 
     @checks_types
-    def of_curricula(self, name: str = "curriculum", devices: int = 1) -> "CurriculumCurves":
+    def of_curricula(self, name: str = "curriculum") -> "CurriculumCurves":
         """Callbacks of `irtjax.selection.compare_curricula`.
 
             curves = writer.of_curricula()
@@ -108,44 +107,28 @@ class Writer:
 
         Args:
             name: of the comparison.
-            devices: that networks are spread over. Each reports for itself; the mean is that of all.
         """
-        return CurriculumCurves(self, name, devices)
+        return CurriculumCurves(self, name)
 
 
 class CurriculumCurves:
-    """The mean of the networks' best validation accuracies by epoch, a curve for each strategy.
+    """The mean of the networks' best validation accuracies by epoch, a curve for each strategy."""
 
-    It is over the networks of the devices that reached the epoch, on which some may have stopped earlier.
-    """
-
-    def __init__(self, writer: Writer, name: str, devices: int) -> None:
-        self._writer, self._name, self._devices = writer, name, devices
+    def __init__(self, writer: Writer, name: str) -> None:
+        self._writer, self._name = writer, name
         self._strategy = ""
-        self._reports: dict[int, list[np.ndarray]] = defaultdict(list)
 
     @contextlib.contextmanager
     def strategy(self, name: str) -> Iterator[None]:
         """The time in which a strategy is trained."""
         self._strategy = name.replace("/", " of ")  # the groups of one strategy
-        self._reports.clear()
-        try:
-            yield
-        finally:
-            for epoch, reports in sorted(self._reports.items()):
-                if len(reports) < self._devices:  # on the others all networks had stopped
-                    self._write(epoch)
+        yield
 
     def on_epoch(self, epochs: np.ndarray, accuracies: np.ndarray) -> None:
-        """Takes what a device reports: (n,) epochs and best accuracies of its networks."""
-        epoch = int(np.max(epochs))
-        self._reports[epoch].append(np.asarray(accuracies))
-        if len(self._reports[epoch]) >= self._devices:
-            self._write(epoch)
-
-    def _write(self, epoch: int) -> None:
-        accuracy = float(np.concatenate(self._reports[epoch]).mean())
-        self._writer.scalars({f"{self._name}/{self._strategy}/accuracy": accuracy}, epoch)
+        """Takes the (S,) epochs and best accuracies of the networks."""
+        self._writer.scalars(
+            {f"{self._name}/{self._strategy}/accuracy": float(np.mean(accuracies))}, int(np.max(epochs))
+        )
 
 
 def of_progress(state: Progress) -> dict[str, float]:

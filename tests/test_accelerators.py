@@ -52,7 +52,6 @@ from irtjax.kernels.sharding import ITEMS, SUBJECTS, along_subjects, mesh_of
 from irtjax.selection.probe import MIN_ITEMS_TO_SAMPLE
 from irtjax.selection.rules import Window, beyond_ability, up_to_ability
 from irtjax.svi.programs import FEW_RESPONSES, MANY_RESPONSES
-from irtjax.training import loop
 
 TOGETHER = {"gpu": ("cuda", "tpu")}  # in half of the time
 APART = {"gpu": ("cuda",), "tpu": ("tpu",)}
@@ -293,8 +292,3 @@ def test_training_by_passes(one_device):
 def a_schedule(mesh, **options):
     pacing = (array(3, dtype=jnp.int32), None, None)
     return a_curriculum("a schedule", task_of("images"), None, pacing, mesh, seeds=SLOTS, **options)
-
-
-def test_the_progress_of_a_curriculum_is_a_call_to_the_host(one_device):
-    program = a_schedule(one_device, on_epoch=print)
-    assert host_calls(loop._train.trace(*program.arguments)) == ["debug_callback"]

@@ -163,7 +163,6 @@ def a_curriculum(
     sizes: Sizes = SMALL,
     *,
     seeds: int = 2,
-    on_epoch: Any = None,
     monitored: bool = False,
 ) -> Program:
     """All epochs of networks of several seeds.
@@ -176,12 +175,11 @@ def a_curriculum(
         mesh: of devices, with an axis "network".
         sizes: of the networks.
         seeds: how many.
-        on_epoch: what is called after each epoch.
         monitored: whether networks take an adaptive test after each epoch.
     """
     network = "mlp" if isinstance(task.format, ImageFormat) else "cnn"
     recipe = Recipe(network, width=sizes.width, batch_size=sizes.batch, max_epochs=sizes.epochs)
-    program = ddaclae._Curriculum(make_trainer(recipe, task), rule, on_epoch, True)
+    program = ddaclae._Curriculum(make_trainer(recipe, task), rule, True)
     number, monitor = len(task.train.labels), None
     if monitored:
         slope = np.ones((number, 1))
@@ -189,11 +187,8 @@ def a_curriculum(
         monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
     items = jax.eval_shape(rank_items, array(number))
     problem = ddaclae._Problem(to_device(task), items, array(), *pacing, monitor)
-    arguments = program, mesh, _keys(seeds), problem
-    spread = EVERYWHERE, EVERYWHERE, BY_NETWORK, EVERYWHERE
     products = "mixed" if monitored else "bfloat16"
-    title = f"curriculum, {name}"
-    return Program(title, loop._train, arguments, {}, products, mesh, spread, "an epoch, and a minibatch of it")
+    return _epochs(f"curriculum, {name}", program, mesh, seeds, problem, products)
 
 
 def curricula(
@@ -239,7 +234,15 @@ def training_by_passes(mesh: jax.sharding.Mesh, sizes: Sizes = SMALL, seeds: int
     number = len(task.train.labels)
     over = mixture.Stream(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
     problem = mixture._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
-    return Program("passes", loop._train, (program, mesh, _keys(seeds), problem), {}, "bfloat16")
+    return _epochs("passes", program, mesh, seeds, problem, "bfloat16")
+
+
+def _epochs(title: str, program: Any, mesh: jax.sharding.Mesh, seeds: int, problem: Any, products: str) -> Program:
+    """Those of networks that begin together."""
+    state = jax.eval_shape(lambda keys, problem: loop._begin(program, mesh, keys, problem), _keys(seeds), problem)
+    spread = EVERYWHERE, EVERYWHERE, BY_NETWORK, EVERYWHERE, EVERYWHERE
+    arguments = program, mesh, state, problem, array(dtype=jnp.int32)
+    return Program(title, loop._train, arguments, {}, products, mesh, spread, "an epoch, and a minibatch of it")
 
 
 def _keys(number: int) -> Any:

@@ -152,13 +152,10 @@ def reading_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 class CurriculumProgress:
-    """One bar per strategy, over the epochs of its slowest seed; and one curve of --tensorboard.
+    """One bar per strategy, over the epochs of its slowest seed; and one curve of --tensorboard."""
 
-    One object serves all strategies: its callback is compiled into the program, and another one would compile again.
-    """
-
-    def __init__(self, max_epochs: int, num_networks: int = 1) -> None:
-        self._max_epochs, self._num_networks = max_epochs, num_networks
+    def __init__(self, max_epochs: int) -> None:
+        self._max_epochs = max_epochs
         self._bar: _Bar | None = None
         self._curve: Callable[[np.ndarray, np.ndarray], None]
 
@@ -166,7 +163,7 @@ class CurriculumProgress:
     def strategy(self, name: str, max_epochs: int | None = None) -> Iterator[None]:
         """The bar and the curve of one strategy, which may have more epochs than the others."""
         most = self._max_epochs if max_epochs is None else max_epochs
-        bar, curve = _bar(name, most, "epochs", _AT_MOST), tensorboard.strategy(name, self._num_networks)
+        bar, curve = _bar(name, most, "epochs", _AT_MOST), tensorboard.strategy(name)
         with bar as self._bar, curve as self._curve:
             yield
 

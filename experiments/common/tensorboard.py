@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jax
 import numpy as np
 from absl import flags
 
@@ -37,13 +36,13 @@ def networks(name: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextlib.contextmanager
-def strategy(name: str, num_networks: int) -> Iterator[Callable[[np.ndarray, np.ndarray], None]]:
-    """A function of the epochs and best accuracies of a device's networks, while a strategy is trained."""
+def strategy(name: str) -> Iterator[Callable[[np.ndarray, np.ndarray], None]]:
+    """A function of the epochs and best accuracies of the networks, while a strategy is trained."""
     with _writer() as writer:
         if writer is None:
             yield _nothing
             return
-        curves = writer.of_curricula(devices=min(num_networks, jax.local_device_count()))
+        curves = writer.of_curricula()
         with curves.strategy(name):
             yield curves.on_epoch
 

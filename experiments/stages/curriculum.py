@@ -46,7 +46,7 @@ def run(
         monitor: an adaptive test on the training items, which networks take after each epoch.
     """
     recipe = curriculum_recipe_of(settings)
-    progress = CurriculumProgress(recipe.max_epochs, settings.curriculum_seeds)
+    progress = CurriculumProgress(recipe.max_epochs)
     return compare_curricula(
         task,
         items.difficulty.to_numpy(),

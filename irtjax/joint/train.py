@@ -14,6 +14,7 @@ from irtjax.item_models.tables import MOST
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
+from irtjax.training.loop import OnEpoch
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
@@ -57,7 +58,7 @@ def train_jointly(
     asked: Mapping[str, Split],
     num_seeds: int = 10,
     first_seed: int = 0,
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
+    on_epoch: OnEpoch | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> TrainedSeeds:
     """Trains networks with a head for classes and one for difficulty, by `model.joint_loss`.
@@ -72,7 +73,7 @@ def train_jointly(
         asked: examples that the networks are asked about, by any name.
         num_seeds: S.
         first_seed: of initial weights and minibatches; the others are the numbers after it.
-        on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
+        on_epoch: see `irtjax.training.loop.train`.
         mesh: devices; None for all of this process.
 
     Returns:
@@ -90,12 +91,13 @@ def train_jointly(
     steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
     stream = Stream(np.arange(len(targets), dtype=np.int32), targets, steps)
     trained = train_seeds(
-        Mixture((trainer,), class_head(trainer.network, number), _predicted(number), on_epoch),
+        Mixture((trainer,), class_head(trainer.network, number), _predicted(number)),
         (stream,),
         task,
         asked,
         np.arange(first_seed, first_seed + num_seeds),
         recipe.learning_rate,
+        on_epoch,
         mesh,
     )
     answers = {

@@ -80,7 +80,7 @@ def compare_curricula(
             them. None for none.
         on_strategy: name -> a context in which a strategy is trained, such as that of a progress bar; where there are
             several groups, the name has their numbers: `DDaCLAE 2/5`.
-        on_epoch: called after each epoch, see `train_curriculum`. Another function is compiled for anew.
+        on_epoch: called after each epoch, see `train_curriculum`.
         mesh: devices to train on; None for all of this process. If they are of several processes, seeds are assigned
             to them round-robin; all call this function, and return the same table.
 
@@ -113,7 +113,7 @@ def compare_curricula(
     at_once = own_mesh.size * (choose_slots(task, recipe, data, most, own_mesh, slots) if most else 1)
 
     def train(strategy: Strategy, group: np.ndarray) -> History:
-        history = train_curriculum(
+        return train_curriculum(
             trainer,
             jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
             data,
@@ -127,8 +127,6 @@ def compare_curricula(
             floor=options.floor,
             mesh=own_mesh,
         )
-        jax.effects_barrier()  # reports of the last epochs
-        return history
 
     fresh = []
     for name, title, group in _groups(own, at_once):

@@ -85,8 +85,8 @@ def train_curriculum(
         probe_error: for a rule, standard error of the selected share (0 to 1) for which a sample of the examples is
             large enough to give the ability, see `irtjax.selection.probe`. With None, or where examples are few, all
             of them are asked.
-        on_epoch: called from within the program after each epoch, with the epochs completed and the best validation
-            accuracies of the seeds on one device.
+        on_epoch: called after each epoch with the epochs completed and the best validation accuracies, (S,) each. Then
+            each epoch is a call of the program.
         monitor: an adaptive test on the training examples, which the networks take after each epoch
             (`irtjax.selection.tracking`). It has no effect on training.
         floor: for a rule, whether there is a least number of examples, see above.
@@ -114,7 +114,7 @@ def train_curriculum(
         jnp.float32(probe_error) if by_sample else None,
         monitor,
     )
-    return loop.train(_Curriculum(trainer, rule, on_epoch, floor), keys, problem, mesh)
+    return loop.train(_Curriculum(trainer, rule, floor), keys, problem, mesh, on_epoch)
 
 
 def _require_fitting(data: Data, shape: tuple[int, ...], monitor: AdaptiveTest | None) -> None:
@@ -171,11 +171,10 @@ class _Memory(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Curriculum:
-    """A `training.loop.Program`: how to train, the rule (None for a schedule), the callback, the floor of a rule."""
+    """A `training.loop.Program`: how to train, the rule (None for a schedule), the floor of a rule."""
 
     trainer: Trainer
     rule: Rule | None
-    on_epoch: OnEpoch | None
     floor: bool
 
     def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, _Memory]:

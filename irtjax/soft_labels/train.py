@@ -1,7 +1,6 @@
 """Training on hard and on soft labels, all seeds of a method as one program."""
 
 import dataclasses
-from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -13,6 +12,7 @@ from irtjax.soft_labels.labels import check_soft_labels
 from irtjax.soft_labels.methods import LOSSES, loss_of, schedule
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split, join
+from irtjax.training.loop import OnEpoch
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
@@ -50,7 +50,7 @@ def train_method(
     epochs_in_a_row: int = 3,
     further: Split | None = None,
     held_out: Split | None = None,
-    on_epoch: Callable[[np.ndarray, np.ndarray], None] | None = None,
+    on_epoch: OnEpoch | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> TrainedSeeds:
     """Trains networks by one method; those of one seed begin with the same weights under every method.
@@ -68,7 +68,7 @@ def train_method(
         epochs_in_a_row: e of SLMG-S.
         further: the further data of B2.
         held_out: examples that are not learned from, whose probabilities are wanted.
-        on_epoch: called after each epoch, as in `irtjax.training.loop.Program`.
+        on_epoch: see `irtjax.training.loop.train`.
         mesh: devices; None for all of this process.
 
     Returns:
@@ -91,12 +91,13 @@ def train_method(
     if held_out is not None:
         asked, of = asked | {"held_out": held_out}, _log_probabilities
     trained = train_seeds(
-        Mixture(trainers, trainer.network, of, on_epoch),
+        Mixture(trainers, trainer.network, of),
         (hard, soft),
         joined,
         asked,
         np.arange(first_seed, first_seed + num_seeds),
         recipe.learning_rate,
+        on_epoch,
         mesh,
     )
     if held_out is None:

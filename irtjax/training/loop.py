@@ -238,16 +238,13 @@ OnEpoch = Callable[[np.ndarray, np.ndarray], None]
 class Program(Protocol):
     """What networks that begin together do in an epoch. Equal ones are compiled once: frozen dataclasses.
 
-    A problem is a pytree of arrays that no epoch changes; a memory, one of what an epoch leaves to the next.
+    A problem is a pytree of arrays that no epoch changes; a memory, one of what an epoch leaves to the next, each array
+    with a leading axis of networks.
     """
 
     @property
     def trainer(self) -> Trainer:
         """Whose patience and number of epochs count."""
-
-    @property
-    def on_epoch(self) -> OnEpoch | None:
-        """Called after each epoch with the epochs completed and the best validation accuracies of a device's seeds."""
 
     def begin(self, problem: Any, keys: jax.Array) -> tuple[Learner, Any]:
         """The networks of some keys, and the memory, before the first epoch."""
@@ -262,14 +259,24 @@ class Program(Protocol):
         """What is kept, with a leading axis of networks."""
 
 
-def train(program: Program, keys: jax.Array, problem: Any, mesh: jax.sharding.Mesh | None = None) -> Any:
-    """Trains one network per key, each until its patience runs out; all epochs of all are one jitted program.
+def train(
+    program: Program,
+    keys: jax.Array,
+    problem: Any,
+    mesh: jax.sharding.Mesh | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> Any:
+    """Trains one network per key, each until its patience runs out; all epochs of all are one call of one program.
+
+    With `on_epoch` each epoch is a call of that program, so that nothing has to be called from within it: a program
+    that calls the host is compiled anew in every process, as it cannot be kept on disk.
 
     Args:
         program: what an epoch is.
         keys: (S,) of initial weights and minibatches.
         problem: arrays, on every device of the mesh.
         mesh: devices that networks are spread over; None for the default device.
+        on_epoch: called after each epoch with the epochs completed and the best validation accuracies, (S,) each.
 
     Returns:
         What `Program.end` keeps, with a leading axis of S.
@@ -278,25 +285,46 @@ def train(program: Program, keys: jax.Array, problem: Any, mesh: jax.sharding.Me
     number = keys.shape[0]
     # filled up with copies, so that all devices have equally many
     filled = keys[jnp.arange(-(-number // mesh.size) * mesh.size) % number]
-    return jax.tree.map(lambda leaf: leaf[:number], _train(program, mesh, filled, problem))
+    state, most = _begin(program, mesh, filled, problem), program.trainer.max_epochs
+    for until in range(1, most + 1) if on_epoch is not None else [most]:
+        state, trains = _train(program, mesh, state, problem, until)
+        if on_epoch is not None:
+            on_epoch(*(np.asarray(told[:number]) for told in (state[0].epoch, state[0].best_accuracy)))
+            if not trains.any():
+                break
+    return jax.tree.map(lambda leaf: leaf[:number], _end(program, mesh, state, problem))
+
+
+_State = tuple[Learner, Any]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _train(program: Program, mesh: jax.sharding.Mesh, keys: jax.Array, problem: Any) -> Any:
-    return on_devices(functools.partial(_train_on_device, program), mesh, (True, False))(keys, problem)
+def _begin(program: Program, mesh: jax.sharding.Mesh, keys: jax.Array, problem: Any) -> _State:
+    return on_devices(lambda keys, problem: program.begin(problem, keys), mesh, (True, False))(keys, problem)
 
 
-def _train_on_device(program: Program, keys: jax.Array, problem: Any) -> Any:
-    def epoch(state: tuple[Learner, Any]) -> tuple[Learner, Any]:
-        learners, memory = state
-        active = is_training(program.trainer, learners)
-        trained, validation_accuracy, memory = program.epoch(problem, learners, memory, active)
-        learners = jax.vmap(tree_where)(active, end_epoch(trained, validation_accuracy), learners)
-        if program.on_epoch is not None:
-            jax.debug.callback(program.on_epoch, learners.epoch, learners.best_accuracy)
-        return learners, memory
+@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
+def _train(
+    program: Program, mesh: jax.sharding.Mesh, state: _State, problem: Any, until: int | jax.Array
+) -> tuple[_State, jax.Array]:
+    """Epochs until so many are completed, and which networks then go on."""
 
-    state = jax.lax.while_loop(
-        lambda state: is_training(program.trainer, state[0]).any(), epoch, program.begin(problem, keys)
-    )
-    return program.end(problem, *state)
+    def epochs(state: _State, problem: Any, until: jax.Array) -> tuple[_State, jax.Array]:
+        def active(learners: Learner) -> jax.Array:
+            return is_training(program.trainer, learners) & (learners.epoch < until)
+
+        def epoch(state: _State) -> _State:
+            learners, memory = state
+            trained, validation_accuracy, memory = program.epoch(problem, learners, memory, active(learners))
+            ended = end_epoch(trained, validation_accuracy)
+            return jax.vmap(tree_where)(active(learners), ended, learners), memory
+
+        state = jax.lax.while_loop(lambda state: active(state[0]).any(), epoch, state)
+        return state, is_training(program.trainer, state[0])
+
+    return on_devices(epochs, mesh, (True, False, False))(state, problem, until)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _end(program: Program, mesh: jax.sharding.Mesh, state: _State, problem: Any) -> Any:
+    return on_devices(lambda state, problem: program.end(problem, *state), mesh, (True, False))(state, problem)

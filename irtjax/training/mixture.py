@@ -58,13 +58,11 @@ class Mixture:
         trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
         network: whose accuracy on the validation split counts.
         of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
-        on_epoch: see `irtjax.training.loop.Program`.
     """
 
     trainers: tuple[Trainer, ...]
     network: Network
     of: Callable[[jax.Array], Any]
-    on_epoch: OnEpoch | None = None
 
     @property
     def trainer(self) -> Trainer:
@@ -121,6 +119,7 @@ def train_seeds(
     asked: Mapping[str, Split],
     seeds: Int[AnyArray, " S"],
     learning_rate: float,
+    on_epoch: OnEpoch | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> TrainedSeeds:
     """Trains one network for each seed; those of one seed begin with the same weights, whatever the streams.
@@ -134,6 +133,7 @@ def train_seeds(
         asked: examples that are answered in the end, by any name.
         seeds: (S,) of initial weights and minibatches.
         learning_rate: of all.
+        on_epoch: see `irtjax.training.loop.train`.
         mesh: devices; None for all of this process.
     """
     own_mesh = default_mesh(len(seeds), mesh)
@@ -141,8 +141,7 @@ def train_seeds(
     text = task.format if isinstance(task.format, TextFormat) else None
     splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
     problem = _Problem(to_device(task, own_mesh), splits, streams, jnp.float32(learning_rate))
-    trained = train(program, keys, problem, own_mesh)
-    jax.effects_barrier()  # reports of the last epochs
+    trained = train(program, keys, problem, own_mesh, on_epoch)
     return TrainedSeeds(*jax.tree.map(np.asarray, trained))
 
 
