@@ -9,6 +9,7 @@ import pandas as pd
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
+from irtjax.storage.frames import as_frame
 from irtjax.storage.sources import expanded, naming, shown
 from irtjax.tasks.building import Choices, Given, Note, build
 from irtjax.tasks.columns import Columns, Names, choose_columns, split_of
@@ -18,7 +19,7 @@ from irtjax.tasks.splitting import SHARE
 from irtjax.tasks.table_files import Table, files_of, of_frame, read_files
 from irtjax.tasks.task import Task
 
-Source: TypeAlias = str | Path | pd.DataFrame
+Source: TypeAlias = str | Path | pd.DataFrame | Any  # or a table of Polars or Arrow
 
 
 @checks_types
@@ -54,7 +55,7 @@ def from_table(
 
     Args:
         source: a file (.csv, .tsv, .jsonl, .json, .parquet), a folder of files whose names begin with train, validation
-            (dev) and test, or a table of pandas.
+            (dev) and test, or a table of pandas, Polars or Arrow.
         text: the column of texts, or the two of pairs.
         features: the columns of numbers.
         image: the column of images.
@@ -105,8 +106,11 @@ def _tables(source: Source, others: Mapping[str, Source]) -> dict[str, Table]:
     """The table of each split; of one table that may hold several, "" alone."""
 
     def read(one: Source) -> dict[str, Table]:
-        if isinstance(one, pd.DataFrame):
-            return {"": of_frame(one.reset_index(drop=True))}
+        frame = as_frame(one, "the rows")
+        if isinstance(frame, pd.DataFrame):
+            return {"": of_frame(frame.reset_index(drop=True))}
+        if not isinstance(one, str | Path):
+            raise InputError(f"the rows are {shown(one)}, expected a file, a folder or a table")
         return {part: read_files(paths) for part, paths in files_of(one).items()}
 
     tables = read(source)
@@ -123,7 +127,7 @@ def _tables(source: Source, others: Mapping[str, Source]) -> dict[str, Table]:
 
 
 def _title(source: Source) -> str:
-    if isinstance(source, pd.DataFrame):
+    if not isinstance(source, str | Path):
         return "table"
     path = expanded(source).resolve()
     return path.parent.name if split_of(path.stem) and path.parent.name else path.stem

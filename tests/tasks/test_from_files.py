@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+from other_packages import Polars, Streamed
 from PIL import Image
 from tfds_files import write_dataset
 
@@ -32,18 +33,20 @@ def texts_of(task):
     }
 
 
-def test_the_same_table_in_every_format(tmp_path):
+def test_the_same_table_in_every_format_and_package(tmp_path):
     TEXTS.to_csv(tmp_path / "csv.csv", index=False)
     TEXTS.to_csv(tmp_path / "tabs.tsv", index=False, sep="\t")
     TEXTS.to_json(tmp_path / "lines.jsonl", orient="records", lines=True)
     TEXTS.to_json(tmp_path / "list.json", orient="records")
     TEXTS.to_parquet(tmp_path / "parquet.parquet")
     expected = dict(zip(TEXTS.text, TEXTS.label, strict=True))
-    for source in (*map(str, sorted(tmp_path.glob("*.*"))), TEXTS):
+    for source in (*map(str, sorted(tmp_path.glob("*.*"))), TEXTS, Polars(TEXTS), Streamed(TEXTS)):
         task = tasks.from_table(source, name="same")
         assert texts_of(task) == expected
         np.testing.assert_array_equal(task.test.ids, tasks.from_table(TEXTS, name="same").test.ids)
     assert tasks.from_table(tmp_path / "csv.csv").train.ids[0].startswith("csv_0")
+    with pytest.raises(InputError, match=r"^the rows are a list, expected a file, a folder or a table$"):
+        tasks.from_table([1, 2])
 
 
 def test_columns_are_found_or_named(tmp_path):
