@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
+from irtjax.storage.frames import as_frame
 from irtjax.storage.sources import shown
 
 Place = Callable[[int], str]
@@ -55,6 +56,8 @@ def read_inputs(inputs: Any, place: Place) -> Inputs:
         InputError: names the example, and the column, that is missing, not finite, or of another kind or shape; or
             inputs are of none of these forms.
     """
+    if not hasattr(inputs, "dtype"):  # columns of Polars are arrays, and its tables lists of columns
+        inputs = as_frame(inputs, "inputs")
     if isinstance(inputs, pd.DataFrame):
         return _of_table(inputs, place)
     if not hasattr(inputs, "__len__") or isinstance(inputs, (str, bytes, dict)):

@@ -4,7 +4,9 @@ import logging
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
+from other_packages import Polars, Streamed
 from PIL import Image
 
 from irtjax import InputError, tasks
@@ -93,7 +95,8 @@ def test_texts_and_pairs_of_every_form():
     two = [f"another one {at}" for at in range(30)]
     labels = np.arange(30) % 2
     single = [
-        tasks.from_arrays(form, labels) for form in (one, np.array(one), pd.Series(one), pd.DataFrame({"t": one}))
+        tasks.from_arrays(form, labels)
+        for form in (one, np.array(one), pd.Series(one), pyarrow.chunked_array([one]), pd.DataFrame({"t": one}))
     ]
     for task in single:
         np.testing.assert_array_equal(task.train.texts, single[0].train.texts)
@@ -104,6 +107,8 @@ def test_texts_and_pairs_of_every_form():
             (one, two),
             np.array([one, two]).T,
             pd.DataFrame({"x": one, "y": two}),
+            Polars(pd.DataFrame({"x": one, "y": two})),
+            Streamed(pd.DataFrame({"x": one, "y": two})),
         )
     ]
     for task in pairs:
