@@ -1,15 +1,17 @@
 """Compiled programs that commands keep: where, how many, for whom, and what happens where they cannot be kept."""
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import jax
 import pytest
 from conftest import REPOSITORY
 
-from experiments.common.compiled import ENVIRONMENT, KEPT_SHARE, SHORTEST, discard_oldest, keep_compiled
+from experiments.common.compiled import ENVIRONMENT, KEPT_SHARE, LEAST_FREE, SHORTEST, discard_oldest, keep_compiled
 
 SCRIPT = """
 import jax, sys
@@ -110,6 +112,21 @@ def test_the_files_used_last_stay(tmp_path):
     assert len(list(tmp_path.glob("*/*"))) == 10
     discard_oldest(tmp_path, 999)
     assert sorted(path.name for path in tmp_path.glob("*/*")) == [f"{at}-cache" for at in range(int(9.99 * KEPT_SHARE))]
+
+
+def test_nothing_is_kept_on_a_disk_that_is_nearly_full(unset, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=LEAST_FREE - 1))
+    keep_compiled()
+    assert (jax.config.jax_compilation_cache_dir, unset.exists()) == (None, False)
+    assert capsys.readouterr().err == f"note: compiled programs are not kept: the disk of {unset} has 63 MB left\n"
+
+
+def test_empty_files_of_a_full_disk_go(tmp_path):
+    (tmp_path / "own").mkdir()
+    for name, size in (("empty", 0), ("whole", 10)):
+        (tmp_path / "own" / name).write_bytes(bytes(size))
+    discard_oldest(tmp_path, 1_000)
+    assert [path.name for path in tmp_path.glob("*/*")] == ["whole"]
 
 
 @pytest.mark.slow
