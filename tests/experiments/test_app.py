@@ -292,6 +292,28 @@ def test_output_may_go_anywhere():
     assert (plain.returncode, plain.stderr) == (0, "")
 
 
+@pytest.mark.slow
+def test_results_are_the_same_in_every_locale_and_time_zone(tmp_path):
+    """Also where ids are of letters that the encoding of the locale has not."""
+    table = tmp_path / "responses.csv"
+    lines = (REPOSITORY / "docs" / "guide" / "responses.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    table.write_text("\n".join([",".join([header[0], "ıİß 项目", *header[2:]]), *lines[1:]]) + "\n", encoding="utf-8")
+    found = []
+    for place in (
+        {"LC_ALL": "C.UTF-8", "TZ": "UTC"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "Pacific/Kiritimati"},
+        {"LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},  # where it is installed, i and I are two letters there
+    ):
+        out = tmp_path / place["TZ"].replace("/", "_")
+        command = [sys.executable, "-m", "experiments.fit_irt", f"--responses={table}", f"--output_dir={out}"]
+        result = subprocess.run(command, cwd=REPOSITORY, env=os.environ | place, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        found.append([(out / name).read_bytes() for name in ("items.csv", "subjects.csv")])
+    assert found[0] == found[1] == found[2]
+    assert "ıİß 项目".encode() in found[0][0]
+
+
 def test_off_a_terminal_progress_is_lines(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
