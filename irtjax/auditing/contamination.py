@@ -1,5 +1,7 @@
 """Did subjects know items beforehand? Gains on items that are older than a subject's cutoff."""
 
+import re
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,11 +15,14 @@ from irtjax.fits.result import Fit
 from irtjax.scale.multiple_tests import holm
 from irtjax.scale.response_curves import worth_curves, worths
 from irtjax.scale.tested import Tested, of_fit, own_parts
+from irtjax.storage.sources import shown
 from irtjax.types import Bool, Float, Shaped
 
 FEWEST = 10  # items on either side of a cutoff
 MOST_SUBJECTS = 1000  # as a system of equations in all of them is solved for each permutation
 STEP = 1e-4  # logits, of a difference quotient
+NO_DATE = "no date"
+OF_TODAY = re.compile(r"now|today|[\d:.]+:[\d:.]+(\s*[ap]m)?", re.IGNORECASE)
 
 
 class Contamination(NamedTuple):
@@ -62,7 +67,8 @@ def contamination(
 
     Args:
         fit: of one dimension, of responses of any kind.
-        dates: of the items, by item id; anything that `pandas.to_datetime` takes. Missing ones are left out.
+        dates: of the items, by item id; anything that `pandas.to_datetime` takes, or numbers such as 2024 or 20240131.
+            Missing ones are left out.
         cutoffs: of the subjects, by subject id; those without one count as unexposed.
         permutations: of the dates.
         seed: of them.
@@ -123,13 +129,34 @@ def _dates(given: Any, ids: Shaped[np.ndarray, " N"], name: str, noun: str) -> S
     if by_id.index.has_duplicates:
         raise InputError(f"`{name}`: {noun} '{by_id.index[by_id.index.duplicated()][0]}' is there twice")
     ordered = by_id.reindex(ids)
-    read = pd.to_datetime(ordered, errors="coerce", utc=True).dt.tz_localize(None)
-    wrong = read.isna() & ordered.notna()
+    cells = ordered.map(_readable)
+    with warnings.catch_warnings(
+        action="ignore", category=UserWarning
+    ):  # on formats that have to be guessed one by one
+        read = pd.to_datetime(cells, errors="coerce", utc=True).dt.tz_localize(None)
+    wrong = read.isna() & cells.notna()
     if wrong.any():
-        raise InputError(f"`{name}`: {noun} '{ids[wrong][0]}' has {ordered[wrong].iloc[0]!r}, expected a date")
+        value = by_id[ids[wrong][0]]
+        value = value.item() if isinstance(value, np.generic) else value
+        raise InputError(f"`{name}`: {noun} '{ids[wrong][0]}' has {shown(value)}, expected a date")
     if read.isna().all():
         raise InputError(f"`{name}`: no {noun} of the fit has a date")
     return read.to_numpy("datetime64[ns]")
+
+
+def _readable(value: Any) -> Any:
+    """A cell as pandas is to read it; None where nothing is in it.
+
+    Numbers such as 2024 or 20240131 are read by their digits, not as nanoseconds since 1970, and what would be a date
+    of the day on which it is read, as "now" or 10:30, is none.
+    """
+    if isinstance(value, float | np.floating) and not np.isfinite(value):
+        return None
+    if isinstance(value, int | float | np.number | np.bool_):
+        return f"{value:.0f}" if value == int(value) > 1 else NO_DATE
+    if isinstance(value, str):
+        return NO_DATE if OF_TODAY.fullmatch(value.strip()) else value.strip() or None
+    return value
 
 
 class _Cells(NamedTuple):

@@ -62,6 +62,9 @@ def fit():
         (DATES, {"m0": "soon"}, "`cutoffs`: subject 'm0' has 'soon', expected a date"),
         (DATES, {"nobody": "2023-07-20"}, "`cutoffs`: no subject of the fit has a date"),
         ({"i3": "2023-99-01"}, CUTOFFS, "`dates`: item 'i3' has '2023-99-01', expected a date"),
+        ({"i3": 5}, CUTOFFS, "`dates`: item 'i3' has 5, expected a date"),
+        ({"i3": "now"}, CUTOFFS, "`dates`: item 'i3' has 'now', expected a date"),
+        (DATES, {"m0": 1.7e9}, "`cutoffs`: subject 'm0' has 1700000000.0, expected a date"),
         (DATES, {"m0": "2022-01-01"}, "`cutoffs`: no subject has 10 items before its cutoff and 10 after it"),
         (pd.concat([DATES, DATES.iloc[:1]]), CUTOFFS, "`dates`: item 'i0' is there twice"),
     ],
@@ -69,6 +72,12 @@ def fit():
 def test_what_is_refused(fit, dates, cutoffs, message):
     with pytest.raises(InputError, match=message):
         contamination(fit, dates, cutoffs)
+
+
+def test_numbers_are_dates_by_their_digits(fit):
+    numbers = DATES.dt.strftime("%Y%m%d").astype(int)
+    found, same = (contamination(fit, dates, CUTOFFS, permutations=19) for dates in (numbers, DATES))
+    pd.testing.assert_frame_equal(found.items, same.items)
 
 
 def test_dates_are_by_id_and_some_may_be_missing(fit):

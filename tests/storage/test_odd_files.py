@@ -17,10 +17,20 @@ from readers import damaged
 from simulation import simulate
 
 import irtjax
+from experiments.commands.compare_difficulty import texts_of
+from experiments.commands.score_networks import abilities_of
+from experiments.commands.small_benchmark import scores_of
 from experiments.common.run_directory import open_run, stage
+from experiments.common.table_columns import column_of as flagged_column
+from experiments.common.table_columns import columns_of as flagged_columns
 from irtjax import InputError, tasks
+from irtjax.auditing.choices import read_choices
+from irtjax.auditing.contamination import _dates
 from irtjax.crowd.members import read_members
+from irtjax.estimation.covariates import as_predictors
+from irtjax.estimation.grouping import membership
 from irtjax.evaluation.item_bank import column_of, graded_bank, item_bank, quotas_of
+from irtjax.fits.item_features import item_features
 from irtjax.groups.known_curves import known_test
 from irtjax.pretrained.folder import read_pretrained
 from irtjax.pretrained.pieces import Pieces
@@ -187,6 +197,12 @@ MEMBERS = (
     "subject_id,seed,subset_size,corruption_rate,learning_rate,width,network\n"
     "model_0000,1,100,0.1,0.005,32,mlp\nmodel_0001,2,50,0.0,0.005,32,mlp\n"
 )
+PEOPLE = "subject_id,age,place,score\na,30,x,1.5\nb,41.5,y,2\nc,50,x,40\nd,20,y,0\n"
+FOUR = np.array(list("abcd"))
+KEY = "item_id,key,date,x,y\np,A,2024-01-05,1,0.5\nq,B,2024-03-01,2,-1\nr,A,2023-12-31,0.5,4\n"
+THREE = np.array(list("pqr"))
+RESPONSES = irtjax.ResponseMatrix(np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], np.int8), FOUR, THREE)
+CHOSEN = np.array([["A", "B", "A"], ["B", "B", ""], ["A", "A", "B"], ["B", "B", "A"]])
 TEXTS = "item_id,text,label\na,good film,yes\nb,bad plot,no\n"
 KINDS = [
     Kind("fit.npz", save_fit, irtjax.load_fit),
@@ -229,6 +245,14 @@ KINDS = [
     text("examples.csv", TEXTS, lambda at: read_examples(at, 1, ("no", "yes"))),
     text("table.csv", "item_id,x,y\na,1,0.5\nb,2,na\n", read_file),
     text("table.jsonl", '{"item_id": "a", "x": 1, "y": 0.5}\n{"item_id": "b", "x": 2, "y": null}\n', read_file),
+    text("scores.csv", PEOPLE, lambda at: scores_of(str(at), RESPONSES)),
+    text("abilities.csv", PEOPLE.replace("score", "ability"), lambda at: abilities_of(str(at))),
+    text("same_texts.csv", TEXTS, lambda at: texts_of(str(at), pd.Index(["a", "b"]))),
+    text("covariates.csv", PEOPLE, lambda at: as_predictors(flagged_columns(f"{at}:age,place", "covariates"), FOUR)),
+    text("people.csv", PEOPLE, lambda at: membership(flagged_column(f"{at}:place"), FOUR)),
+    text("features.csv", KEY, lambda at: item_features(flagged_columns(f"{at}:x,y", "features"), THREE)),
+    text("dates.csv", KEY, lambda at: _dates(flagged_column(f"{at}:date", "dates", text=True), THREE, "dates", "item")),
+    text("key.csv", KEY, lambda at: read_choices(CHOSEN, flagged_column(f"{at}:key", "key", text=True), FOUR, THREE)),
     text("test_labels.csv", "idx,label\n0,1\n1,0\n", lambda at: sst2.read_test_labels(at, [0, 1])),
 ]
 
