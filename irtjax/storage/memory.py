@@ -3,8 +3,10 @@
 Archives and Parquet compress what repeats a thousand times and more.
 """
 
+import contextlib
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ GIB = 2**30
 OF_CONTAINER = Path("/sys/fs/cgroup")  # where Linux says what a container may have, and has taken
 CACHES = ("active_file", "inactive_file")  # of files that were read: counted as taken, and given up when it is wanted
 TEXT_BYTES = 4  # of a cell of text at least: where it ends
+TEXTS_AT_ONCE = 2**16  # rows whose texts are counted together
 
 
 def require_memory(num_bytes: int) -> None:
@@ -46,14 +49,17 @@ def free_memory() -> int:
     return min(found, max(most - taken + sum(int(known.get(name, 0)) for name in CACHES), 0))
 
 
-def parquet_bytes(file: Any, columns: Sequence[str] | None = None, group: int | None = None) -> int:
+def parquet_bytes(path: Path, file: Any, columns: Sequence[str] | None = None, group: int | None = None) -> int:
     """Bytes that a Parquet file takes in memory, at least, by what it says of itself.
 
     Args:
+        path: of the file.
         file: `pyarrow.parquet.ParquetFile`.
         columns: that are read; None for all.
         group: of rows, that is read; None for all.
     """
+    import pyarrow
+
     known, schema = file.metadata, file.schema_arrow
     rows = known.num_rows if group is None else known.row_group(group).num_rows
     groups = range(known.num_row_groups) if group is None else (group,)
@@ -61,7 +67,52 @@ def parquet_bytes(file: Any, columns: Sequence[str] | None = None, group: int | 
     wanted = schema.types if columns is None else [kinds[name] for name in columns if name in kinds]
     cells = rows * sum(_width(kind) for kind in wanted)
     pages = 0 if columns is not None else sum(known.row_group(at).total_byte_size for at in groups)
-    return max(cells, pages)
+    named = {name for name, kind in kinds.items() if _is_text(kind) and (columns is None or name in columns)}
+    found = 0
+    with contextlib.suppress(pyarrow.ArrowException, OSError):  # of damaged texts, which reading them finds
+        found = _bytes_of_texts(path, known, named, groups) if named else 0
+    return max(cells, pages, found)
+
+
+def _bytes_of_texts(path: Path, known: Any, names: set[str], groups: Sequence[int]) -> int:
+    """Bytes that texts take where a file has each once, and the memory as often as it occurs; 0 if they must be few.
+
+    A text is no longer than the pages of its column, nor than the longest of its dictionary. Only where these, times
+    the rows, are above the free memory are texts read, each once, and counted.
+    """
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    free, chosen = free_memory(), sorted(names)
+    places = [at for at in range(known.num_columns) if known.schema.column(at).path in names]
+
+    def pages(group: int) -> int:
+        return sum(known.row_group(group).column(at).total_uncompressed_size for at in places)
+
+    if sum(known.row_group(group).num_rows * pages(group) for group in groups) <= free:
+        return 0
+    file = pyarrow.parquet.ParquetFile(path, read_dictionary=chosen, pre_buffer=False)
+
+    def lengths(group: int, rows: int) -> Iterator[tuple[Any, Any]]:
+        for batch in file.iter_batches(rows, row_groups=[group], columns=chosen):
+            for column in batch.columns:
+                yield pyarrow.compute.binary_length(column.dictionary), column.indices
+
+    def longest(group: int) -> int:
+        each = itertools.islice(lengths(group, 1), len(chosen))
+        return sum(pyarrow.compute.max(length).as_py() or 0 for length, _ in each)
+
+    if sum(pages(group) + known.row_group(group).num_rows * longest(group) for group in groups) <= free:
+        return 0
+    every = itertools.chain.from_iterable(lengths(group, TEXTS_AT_ONCE) for group in groups)
+    return sum(pyarrow.compute.sum(length.take(index)).as_py() or 0 for length, index in every)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow
+
+    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary"))
 
 
 def _width(kind: Any) -> int:

@@ -163,7 +163,7 @@ def _read_parquet(path: Path) -> Table:
 
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        require_memory(parquet_bytes(file))
+        require_memory(parquet_bytes(path, file))
         table = file.read()
         frame = table.to_pandas()
     except InputError:

@@ -70,3 +70,22 @@ def test_a_part_of_a_table_may_fit_where_the_whole_does_not(little_memory, tmp_p
     pyarrow.parquet.write_table(table, path, row_group_size=200)
     opened = irtjax.open_responses(path)
     np.testing.assert_array_equal(opened.values[:, 200:400], values[200:400].T)
+
+
+@pytest.mark.parametrize("kept_as", [pa.string(), pa.dictionary(pa.int32(), pa.string())], ids=["text", "categories"])
+def test_texts_that_a_file_has_once_and_the_memory_many_times(kept_as, little_memory, tmp_path):
+    """Also beside others; texts of which each occurs once are what their pages say."""
+    path, number, long = tmp_path / "bomb.parquet", 1000, "x" * 100
+    for texts, fits in (([long] * number, False), ([f"{at:05d}" for at in range(number)], True)):
+        for name in ("text", "label"):
+            other = [f"{at % 2}" for at in range(number)]
+            columns = {"text": texts, "label": other} if name == "text" else {"text": other, "label": texts}
+            table = pa.table({key: pa.array(value).cast(kept_as) for key, value in columns.items()})
+            pyarrow.parquet.write_table(table, path, row_group_size=400)
+            assert path.stat().st_size < FREE
+            if fits:
+                assert len(read_file(path).cells) == number
+            else:
+                with pytest.raises(InputError, match=r"takes 0\.0 GiB of memory, and"):
+                    read_file(path)
+    assert memory.parquet_bytes(path, pyarrow.parquet.ParquetFile(path), ["label"], group=2) < FREE

@@ -57,7 +57,7 @@ def _batches(path: Path, names: Names) -> Iterator[list[pyarrow.Array]]:
     for name in names.known:
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"two columns are called {shown(name)}")
-    require_memory(parquet_bytes(file, names.known))
+    require_memory(parquet_bytes(path, file, names.known))
     batches = file.iter_batches(ROWS_AT_ONCE, columns=names.known, use_threads=False)
     while (batch := _guarded(lambda: next(batches, None))) is not None:
         _guarded(functools.partial(batch.validate, full=True))  # damaged text is found here, not when it is used
@@ -122,7 +122,7 @@ class RowsOfSubjects:
     def _table(self, items: list[str]) -> pd.DataFrame:
         columns = [*self._subject_columns, *items]
         file = _guarded(lambda: _open(self._path))
-        require_memory(parquet_bytes(file, columns))
+        require_memory(parquet_bytes(self._path, file, columns))
         table = _guarded(lambda: _checked(file.read(columns=columns, use_pandas_metadata=True)))
         return _indexed_by_subject(table)
 
@@ -147,7 +147,7 @@ class RowsOfItems:
         self._file = file = _guarded(lambda: _open(path))
         names = [name for name in file.schema_arrow.names if name != ITEM_ID]
         self.subject_ids = texts(pd.Series(names), "subject ids")
-        require_memory(parquet_bytes(file, [ITEM_ID]))
+        require_memory(parquet_bytes(path, file, [ITEM_ID]))
         ids = _guarded(lambda: _checked(file.read(columns=[ITEM_ID]), ignore_metadata=True))
         self.item_ids = texts(ids[ITEM_ID], "item ids")
         groups = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
@@ -174,7 +174,7 @@ class RowsOfItems:
         return self._last[1]
 
     def _decoded(self, number: int) -> np.ndarray:
-        require_memory(parquet_bytes(self._file, group=number))
+        require_memory(parquet_bytes(Path(self.name), self._file, group=number))
         table = self._file.read_row_group(number, columns=self.subject_ids)
         table.validate(full=True)
         result = np.empty((table.num_columns, table.num_rows), np.int8)
@@ -218,7 +218,7 @@ def _long_names(path: Path, columns: Mapping[str, str] | None, scored: bool = Tr
 
 def _whole(path: Path, categories: list[str] | None = None) -> pd.DataFrame:
     file = _open(path, categories)
-    require_memory(parquet_bytes(file))
+    require_memory(parquet_bytes(path, file))
     return _checked(file.read())
 
 
