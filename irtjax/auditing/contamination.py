@@ -130,9 +130,7 @@ def _dates(given: Any, ids: Shaped[np.ndarray, " N"], name: str, noun: str) -> S
         raise InputError(f"`{name}`: {noun} '{by_id.index[by_id.index.duplicated()][0]}' is there twice")
     ordered = by_id.reindex(ids)
     cells = ordered.map(_readable)
-    with warnings.catch_warnings(
-        action="ignore", category=UserWarning
-    ):  # on formats that have to be guessed one by one
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # that each format has to be guessed
         read = pd.to_datetime(cells, errors="coerce", utc=True).dt.tz_localize(None)
     wrong = read.isna() & cells.notna()
     if wrong.any():

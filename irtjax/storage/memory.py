@@ -67,7 +67,7 @@ def parquet_bytes(path: Path, file: Any, columns: Sequence[str] | None = None, g
     wanted = schema.types if columns is None else [kinds[name] for name in columns if name in kinds]
     cells = rows * sum(_width(kind) for kind in wanted)
     pages = 0 if columns is not None else sum(known.row_group(at).total_byte_size for at in groups)
-    named = {name for name, kind in kinds.items() if _is_text(kind) and (columns is None or name in columns)}
+    named = {name for name in (kinds if columns is None else columns) if name in kinds and _is_text(kinds[name])}
     found = 0
     with contextlib.suppress(pyarrow.ArrowException, OSError):  # of damaged texts, which reading them finds
         found = _bytes_of_texts(path, known, named, groups) if named else 0
@@ -109,10 +109,10 @@ def _bytes_of_texts(path: Path, known: Any, names: set[str], groups: Sequence[in
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow
+    from pyarrow import lib
 
-    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-    return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary"))
+    kind = kind.value_type if kind.id == lib.Type_DICTIONARY else kind
+    return kind.id in (lib.Type_STRING, lib.Type_LARGE_STRING, lib.Type_BINARY)
 
 
 def _width(kind: Any) -> int:
