@@ -62,6 +62,19 @@ def test_compares_two_sources(sources, tmp_path):
     assert (tmp_path / "difficulty.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_a_correlation_above_one_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"item_id": [f"i{at}" for at in range(40)], "difficulty": rng.normal(size=40)})
+    for name in ("one", "same"):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    files = f"--items={tmp_path}/one.csv,{tmp_path}/same.csv"
+    for reliabilities, told in (("0.5,0.5", True), ("1,1", False)):
+        flags = [files, f"--reliabilities={reliabilities}", f"--output_dir={tmp_path}/{told}"]
+        result = run(*flags, module="experiments.compare_difficulty")
+        assert result.returncode == 0, result.stderr
+        assert ("correlation above 1 is none" in (tmp_path / str(told) / "report.md").read_text()) == told
+
+
 def test_bad_input_gets_one_line(sources, tmp_path):
     items, people = f"{sources}/items.csv", f"{sources}/people.csv"
     (tmp_path / "few.csv").write_text("item_id,difficulty\nnobody,1\n")
