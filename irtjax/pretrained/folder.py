@@ -8,7 +8,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.storage.json_files import parsed
-from irtjax.storage.sources import expanded, local_file, reading, shown
+from irtjax.storage.sources import expanded, local_file, reading, shown, text_of
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TYPE = "bert"  # of an encoder whose forward pass `irtjax.networks.bert` has
@@ -103,7 +103,7 @@ def read_pretrained(folder: str | Path) -> Pretrained:
 
 def _read_config(path: Path) -> BertConfig:
     with reading(path) as file:
-        values = parsed(file.read_text("utf-8-sig"))
+        values = parsed(text_of(file))
         if not isinstance(values, dict) or "model_type" not in values:
             raise InputError("has no model_type: is it the config.json of an encoder?")
         if values["model_type"] != TYPE:

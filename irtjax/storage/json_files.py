@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import one_line, reading
+from irtjax.storage.sources import one_line, reading, text_of
 
 
 def parsed(text: str, **hooks: Any) -> Any:
@@ -31,4 +31,4 @@ def read_json(path: str | Path) -> Any:
         InputError: names the file, which cannot be read, or see `parsed`.
     """
     with reading(path) as file:
-        return parsed(file.read_text(encoding="utf-8-sig"))
+        return parsed(text_of(file))

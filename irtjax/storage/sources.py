@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import io
 import os
 import re
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import TextIO
 
 from irtjax.errors import InputError
+from irtjax.storage.memory import require_memory
 
 COMPRESSED = (".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zst", ".zip", ".7z", ".rar", ".tar")
 TABS = ".tsv"  # the ending of files with tabs between cells
 LONGEST = 100  # characters of a value that a message shows
+LONGEST_LINE = 2**28  # characters; a file of another kind, or with a hole, may have no end of line at all
 
 _ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:/|.*://", re.IGNORECASE | re.DOTALL)  # a Path has one slash for two
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a cell that CSV quotes
@@ -91,6 +94,29 @@ def refuse_address(path: str | Path) -> None:
         raise InputError(f"{path}: is an address, expected a local file: download it first")
 
 
+def text_of(path: Path, newline: str | None = None) -> str:
+    """The whole text of a file in UTF-8, its ends of lines as `open` has it. To be called within `reading`.
+
+    Raises:
+        InputError: it takes more memory than is free.
+    """
+    require_memory(path.stat().st_size)
+    with path.open(encoding="utf-8-sig", newline=newline) as file:
+        return file.read()
+
+
+def lines_of(file: TextIO) -> Iterator[str]:
+    """The lines of a text, with their ends, one at a time in memory.
+
+    Raises:
+        InputError: one is longer than `LONGEST_LINE`.
+    """
+    for number, line in enumerate(iter(functools.partial(file.readline, LONGEST_LINE), ""), start=1):
+        if len(line) == LONGEST_LINE:
+            raise InputError(f"line {number} has {LONGEST_LINE:,} characters or more: is it a table?")
+        yield line
+
+
 def csv_rows(file: TextIO, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV file that are not blank, with the lines that they end in.
 
@@ -99,9 +125,9 @@ def csv_rows(file: TextIO, separator: str = ",") -> Iterator[tuple[int, list[str
         separator: the character between cells.
 
     Raises:
-        InputError: text around quotes, a quote that is not closed, or an endless cell.
+        InputError: text around quotes, a quote that is not closed, or an endless cell or line.
     """
-    reader = csv.reader(file, delimiter=separator, strict=True)
+    reader = csv.reader(lines_of(file), delimiter=separator, strict=True)
     try:
         for row in reader:
             if row:

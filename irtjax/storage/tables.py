@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from irtjax.errors import InputError
-from irtjax.storage.sources import TABS, csv_rows, reading, shown, tab_rows
+from irtjax.storage.sources import TABS, csv_rows, reading, shown, tab_rows, text_of
 
 # cells that count as empty, except ids
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None"))
@@ -76,7 +76,7 @@ def read_rows(path: Path) -> Rows:
         InputError: there is no header, it has a name twice, or a row has more or fewer cells.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        numbered = tab_rows(file.read()) if path.suffix.lower() == TABS else csv_rows(file)
+        numbered = tab_rows(text_of(path, newline="")) if path.suffix.lower() == TABS else csv_rows(file)
         _, header = next(numbered, (0, []))
         if not header:
             raise InputError("is empty, expected a header and rows")

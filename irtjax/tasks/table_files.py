@@ -12,7 +12,7 @@ import pandas as pd
 from irtjax.errors import InputError
 from irtjax.storage.json_files import parsed
 from irtjax.storage.memory import parquet_bytes, require_memory
-from irtjax.storage.sources import expanded, naming, one_line, reading, refuse_address
+from irtjax.storage.sources import expanded, naming, one_line, reading, refuse_address, text_of
 from irtjax.storage.tables import read_rows, typed
 from irtjax.tasks.choices import CSV, ENDINGS, JSON
 from irtjax.tasks.columns import split_of
@@ -130,7 +130,7 @@ def _is_text(record: Any) -> bool:
 
 
 def _read_json(path: Path) -> Table:
-    text = path.read_text(encoding="utf-8-sig")
+    text = text_of(path)
     records, lines = [], []
     if text.lstrip().startswith("["):
         records = parsed(text)

@@ -5,7 +5,8 @@ import os
 import pytest
 from readers import refusal
 
-from irtjax import InputError, read_items
+import irtjax
+from irtjax import InputError, read_items, tasks
 from irtjax.crowd.members import read_members
 from irtjax.storage.sources import LONGEST, expanded, one_line, reading, refuse_address, shown
 from irtjax.storage.tables import read_table
@@ -51,6 +52,23 @@ def test_text_in_another_encoding_is_refused(tmp_path, kind):
     path = tmp_path / "t.csv"
     path.write_bytes("a,b\nx,1\nÿ,2\n".encode("latin-1"))
     assert refusal(READERS[kind], path) == "line 3 is not UTF-8: save the file as UTF-8"
+
+
+WHOLE = ("tsv", "json")  # are read at once, other texts line by line
+HUGE = 2**42  # bytes that take no place on the disk
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", *WHOLE])
+@pytest.mark.parametrize("read", [irtjax.read_responses, tasks.from_table, read_table])
+def test_a_file_that_is_one_hole_is_one_line(tmp_path, read, ending):
+    """At its beginning, and after a table."""
+    path = tmp_path / f"hole.{ending}"
+    for beginning in ("", "subject_id,a,label\nx,1,0\ny,0,1\n"):
+        path.write_text(beginning)
+        os.truncate(path, HUGE)
+        with pytest.raises(InputError) as found:
+            read(path)
+        assert len(str(found.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["C:/r.csv", "a:b.csv", "./http/r.csv", "x:y/z.csv", "-://r"])

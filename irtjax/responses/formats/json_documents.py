@@ -7,7 +7,7 @@ from typing import Any
 from irtjax.errors import InputError
 from irtjax.responses.formats.lines import Record
 from irtjax.storage.json_files import parsed
-from irtjax.storage.sources import shown
+from irtjax.storage.sources import shown, text_of
 
 
 def document(path: Path) -> Any:
@@ -22,7 +22,7 @@ def document(path: Path) -> Any:
 
 @functools.lru_cache(maxsize=1)  # what a file is, and what it holds, are asked one after the other
 def _parsed(path: Path, *version: int) -> Any:
-    return parsed(path.read_text(encoding="utf-8-sig"), parse_constant=lambda _: None)
+    return parsed(text_of(path), parse_constant=lambda _: None)
 
 
 def object_at(value: Any, place: str) -> Record:

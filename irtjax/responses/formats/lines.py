@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from irtjax.errors import InputError, NotScoredError
 from irtjax.responses.matrix import MISSING
-from irtjax.storage.sources import one_line, shown
+from irtjax.storage.sources import lines_of, one_line, shown
 
 Record = dict[str, Any]
 Number = int | float
@@ -64,7 +64,7 @@ def records(path: Path, expected: str) -> Iterator[tuple[int, Record]]:
         InputError: a line is no object of JSON, or a key is there twice.
     """
     with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(lines_of(file), start=1):
             if not line.strip():
                 continue
             try:
