@@ -48,7 +48,8 @@ def folder(tmp_path_factory):
         ("long.npz", ["--model=2pl"]),
         ("long.shards", ["--model=2pl"]),
         ("long.npz", ["--model=1pl", "--estimator=svi", "--max_iterations=20"]),
-        ("long.parquet", ["--model=2pl", "--estimator=svi", "--batch_items=500", "--max_iterations=20"]),
+        # 200 steps: the first of Adam goes by signs, which rounding decides where a gradient is near 0
+        ("long.parquet", ["--model=2pl", "--estimator=svi", "--batch_items=500", "--max_iterations=200"]),
         ("short.npz", ["--model=1pl", "--estimator=svi", "--batch_subjects=100", "--max_iterations=20"]),
         ("short.npz", ["--model=1pl", "--estimator=svi", "--sparse=true", "--max_iterations=20"]),
         ("short.npz", ["--model=pcm", "--estimator=svi", "--sparse=true", "--max_iterations=25"]),
