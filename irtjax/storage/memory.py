@@ -77,13 +77,16 @@ def parquet_bytes(path: Path, file: Any, columns: Sequence[str] | None = None, g
 def _bytes_of_texts(path: Path, known: Any, names: set[str], groups: Sequence[int]) -> int:
     """Bytes that texts take where a file has each once, and the memory as often as it occurs; 0 if they must be few.
 
-    A text is no longer than the pages of its column, nor than the longest of its dictionary. Only where these, times
-    the rows, are above the free memory are texts read, each once, and counted.
+    A text is no longer than the pages of its rows, or of its column, nor than the longest of its dictionary. Only where
+    these, times the rows, are above the free memory are texts read, each once, and counted.
     """
     import pyarrow.compute
     import pyarrow.parquet
 
     free, chosen = free_memory(), sorted(names)
+    of_groups = [known.row_group(group) for group in groups]
+    if sum(group.num_rows * group.total_byte_size for group in of_groups) <= free:  # before columns are looked for
+        return 0
     places = [at for at in range(known.num_columns) if known.schema.column(at).path in names]
 
     def pages(group: int) -> int:

@@ -100,7 +100,8 @@ class RowsOfSubjects:
 
     def __init__(self, path: Path) -> None:
         self.name, self._path = str(path), path
-        schema = _guarded(lambda: _open(path).schema_arrow)
+        self._file = _guarded(lambda: _open(path))  # once: of thousands of columns it takes longer than to read some
+        schema = _guarded(lambda: self._file.schema_arrow)
         self._subject_columns = _index(schema) or schema.names[:1]
         self._items = [name for name in schema.names if name not in self._subject_columns]
         if not self._items:
@@ -121,9 +122,8 @@ class RowsOfSubjects:
 
     def _table(self, items: list[str]) -> pd.DataFrame:
         columns = [*self._subject_columns, *items]
-        file = _guarded(lambda: _open(self._path))
-        require_memory(parquet_bytes(self._path, file, columns))
-        table = _guarded(lambda: _checked(file.read(columns=columns, use_pandas_metadata=True)))
+        require_memory(parquet_bytes(self._path, self._file, columns))
+        table = _guarded(lambda: _checked(self._file.read(columns=columns, use_pandas_metadata=True)))
         return _indexed_by_subject(table)
 
 
