@@ -74,9 +74,9 @@ def top_of(items: Any) -> Int[np.ndarray, " I"]:
 
 
 def parameter_derivatives(model: Any, items: Any, theta: Float[np.ndarray, " Q"]) -> list[Float[np.ndarray, "Q M"]]:
-    """∂η by slope, intercept and each of the others of the items."""
+    """∂η by slope, intercept and each of the others; by asymptotes only where an item has one."""
     with jax.enable_x64(True):
-        moments = model.moments(items, theta[:, None], asymptotes=True)
+        moments = model.moments(items, theta[:, None], asymptotes=items.has_others())
         mean = np.asarray(moments.mean)
         by_x, *others = (None if by is None else np.asarray(by) for by in moments.derivatives())
     by_x = np.ones_like(mean) if by_x is None else by_x
