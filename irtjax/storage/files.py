@@ -186,7 +186,7 @@ def _remove_leftovers(folder: Path, pattern: str) -> None:
     """Removes what killed attempts left behind, and nothing that another process is writing."""
     for leftover in folder.glob(pattern):
         with contextlib.suppress(OSError):  # gone, or locked by who writes it
-            handle = os.open(leftover, os.O_RDONLY)
+            handle = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of that name would wait
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(leftover)
@@ -202,11 +202,13 @@ def _remove(path: Path) -> None:
 
 
 def _require_places(source: Path, target: Path) -> None:
-    """Refuses folders where files are to be."""
-    for file in source.rglob("*"):
-        place = target / file.relative_to(source)
-        if file.is_file() and place.is_dir():
+    """Refuses folders where files are to be, and files where folders are."""
+    for path in source.rglob("*"):
+        place = target / path.relative_to(source)
+        if path.is_file() and place.is_dir():
             raise InputError(f"{place}: is a folder where a file of the results belongs; remove it")
+        if path.is_dir() and not place.is_dir() and os.path.lexists(place):
+            raise InputError(f"{place}: is a file where a folder of the results belongs; remove it")
 
 
 def _remove_empty(folders: list[Path]) -> None:
@@ -219,8 +221,11 @@ def _move_files(source: Path, target: Path) -> None:
     """Moves all files below a folder to their places below another; renaming takes no space on the disk."""
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        file.replace(place)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:  # since `_require_places` looked
+            raise InputError(f"{place}: another program writes to this folder: give one of its own") from error
 
 
 @contextlib.contextmanager

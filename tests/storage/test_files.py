@@ -1,8 +1,10 @@
 """Files are whole or absent."""
 
 import errno
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -128,6 +130,48 @@ def test_many_writers_of_one_file(tmp_path):
         list(pool.map(write, range(5)))
     assert len(set((tmp_path / "a.csv").read_text())) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def write_results(folder, *names):
+    with whole_results(folder) as partial:
+        for name in names:
+            (partial / name).parent.mkdir(exist_ok=True)
+            (partial / name).write_text(name)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_where_a_folder_belongs_is_named(tmp_path, linked):
+    place = tmp_path / "group"
+    if linked:
+        place.symlink_to(tmp_path / "nowhere")
+    else:
+        place.write_text("of the user")
+    with pytest.raises(InputError, match=r"group: is a file where a folder of the results belongs"):
+        write_results(tmp_path, "group/a.csv", "b.csv")
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_links_of_another_program_lead_nowhere(tmp_path):
+    """Neither where results go, nor where leftovers of killed runs may be."""
+    (victim := tmp_path / "victim.txt").write_text("victim")
+    (run := tmp_path / "run").mkdir()
+    for name in ("a.csv", ".partial-results-link"):
+        (run / name).symlink_to(victim)
+    os.mkfifo(run / ".partial-results-pipe")  # whom to open waits for a writer
+    write_results(run, "a.csv")
+    assert [victim.read_text(), (run / "a.csv").read_text()] == ["victim", "a.csv"]
+
+
+def test_what_changes_while_results_are_moved_is_one_error(tmp_path, monkeypatch):
+    replace = Path.replace
+
+    def late(file, place):
+        place.mkdir()  # by another program
+        return replace(file, place)
+
+    monkeypatch.setattr(Path, "replace", late)
+    with pytest.raises(InputError, match=r"a\.csv: another program writes to this folder"):
+        write_results(tmp_path / "run", "a.csv")
 
 
 @pytest.mark.parametrize("writer", [whole_file, whole_directory, whole_results])
