@@ -27,7 +27,8 @@ def run() -> None:
     if not set(CENTRED) & set(strategies):
         app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
     task = factory.load_task(chosen, FLAGS.data_dir)
-    need = ("difficulty", "proportion_correct") if BY_PERCENT & set(strategies) else ("difficulty",)
+    by_percent = bool(BY_PERCENT & set(strategies))
+    need = ["difficulty", *["difficulty_se"] * chosen.sampled, *["proportion_correct"] * by_percent]
     items = items_of(FLAGS.items, task, FLAGS.responses, need)
     if "proportion_correct" not in items:
         items = items.assign(proportion_correct=float("nan"))
@@ -43,7 +44,7 @@ def run() -> None:
     )
     if not peers.is_first():
         return
-    values = report.write(task, items, chosen.centre, directory)
+    values = report.write(task, items, chosen, directory)
     made = document.made(used | {"items": FLAGS.items}, directory)
     document.save("filtering", values | made, directory)
 

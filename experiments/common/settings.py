@@ -206,6 +206,14 @@ class Settings:
         "the crowd is able on average; or one halfway between mean difficulty and mean ability",
         choices=CENTRES,
     )
+    by_class: bool = _of_filtering(
+        False, "each strategy keeps its share of every class, so that classes stay as frequent as they are"
+    )
+    sampled: bool = _of_filtering(
+        False,
+        "for every seed strategies go by difficulties drawn from their posteriors (difficulty and difficulty_se of the "
+        "items), and not by their means",
+    )
     filtering_seeds: int = _of_filtering(5, "networks for each filtering strategy and share", low=1)
     curriculum_seeds: int = _of_curricula(5, "networks for each curriculum strategy", low=1)
     curriculum_epochs: int = _of_curricula(
@@ -242,6 +250,11 @@ FIELDS = {field.name: field for field in dataclasses.fields(Settings) if field.n
 def of_stage(stage: str) -> frozenset[str]:
     """Names of the settings that a stage uses, all those of the task and of training a network among them."""
     return frozenset(name for name, field in FIELDS.items() if stage in field.metadata["stages"])
+
+
+def of_group(group: str) -> frozenset[str]:
+    """Names of the settings that `--help` has in a group."""
+    return frozenset(name for name, field in FIELDS.items() if field.metadata["group"] == group)
 
 
 def values(settings: Settings, names: Collection[str]) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from experiments.common.settings import Settings
 from experiments.reports import markdown
 from irtjax.plots import filtering as plots
 from irtjax.plots.difficulty import class_densities
@@ -13,9 +15,10 @@ from irtjax.plots.style import save_figure
 from irtjax.selection.filter_summary import accuracies, against_control, largest_classes
 from irtjax.selection.filtering import centre_of
 from irtjax.tasks import Task
+from irtjax.types import Float
 
 
-def write(task: Task, items: pd.DataFrame, centre: str, directory: Path) -> dict[str, Any]:
+def write(task: Task, items: pd.DataFrame, settings: Settings, directory: Path) -> dict[str, Any]:
     """Draws the pictures of a run of `experiments.filtering`; returns the values of the report."""
     b = items.difficulty.to_numpy()
     title = f"{task.name}: difficulty of the training examples, by class"
@@ -24,17 +27,19 @@ def write(task: Task, items: pd.DataFrame, centre: str, directory: Path) -> dict
     save_figure(plots.class_balance(kept), directory / "class_balance.png")
     most = largest_classes(kept)
     cells = [f"{100 * row.share_of_kept:.0f}% ({markdown.inline(row['class'])})" for _, row in most.iterrows()]
-    return {"task": task, "classes": _wide(cells, most.index), **compared(directory, centre_of(b, centre))}
+    return {"task": task, "classes": _wide(cells, most.index), **compared(directory, b, settings)}
 
 
-def compared(directory: Path, centre: float) -> dict[str, Any]:
+def compared(directory: Path, difficulty: Float[np.ndarray, " N"], settings: Settings) -> dict[str, Any]:
     """Draws the accuracies in `filtering/` of a run directory; returns the values of the section on them."""
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     strategies = table.strategy.unique()
     save_figure(plots.accuracy_against_share(table, strategies), directory / "filtering.png")
     means, differences = 100 * accuracies(table), against_control(table)
     return {
-        "centre": centre,
+        "centre": centre_of(difficulty, settings.centre),
+        "by_class": settings.by_class,
+        "sampled": settings.sampled,
         "filtered": table,
         "accuracies": _wide(map(markdown.Mean, means["mean"], means["half"]), means.index).loc[strategies],
         "differences": _wide(map(markdown.Limits, *differences.to_numpy().T), differences.index),

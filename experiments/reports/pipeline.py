@@ -13,7 +13,6 @@ from experiments.reports import curriculum, document, filtering
 from experiments.stages.difficulty import load_items
 from irtjax.plots.difficulty import contact_sheet, densities, suspect_sheet
 from irtjax.plots.style import save_figure
-from irtjax.selection.filtering import centre_of
 from irtjax.svi.choices import PRIORS
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import SPLITS
@@ -34,7 +33,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
         **_difficulty(settings, task, directory),
         "suspects": _suspects(task, directory),
         "detection": _mislabelled(directory) if settings.mislabelled > 0 else None,
-        **filtering.compared(directory, centre_of(items.difficulty.to_numpy(), settings.centre)),
+        **filtering.compared(directory, items.difficulty.to_numpy(), settings),
         **curriculum.compared(settings, directory),
         **document.made(dataclasses.asdict(settings), directory),
     }

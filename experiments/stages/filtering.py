@@ -14,7 +14,7 @@ from experiments.common.progress import networks_bar
 from experiments.common.settings import Settings
 from irtjax.selection.choices import FILTERS
 from irtjax.selection.filter_summary import kept_classes
-from irtjax.selection.filtering import number_kept, ranking
+from irtjax.selection.filtering import drawn, number_kept, ranking, within_classes
 from irtjax.selection.subsets import train_on_subsets
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
@@ -42,18 +42,25 @@ def run(
     Args:
         settings: of the run.
         task: networks train on its training split.
-        items: difficulty and proportion_correct of the training items, in their order.
+        items: difficulty and proportion_correct of the training items, in their order; with `settings.sampled` also
+            difficulty_se.
         checkpoints: folder for the state of training.
         strategies: of `FILTERS`.
         shares: of the training data, 0 to 1.
     """
     num_examples = len(task.train.labels)
     seeds = range(settings.seed, settings.seed + settings.filtering_seeds)
-    scales = items.difficulty.to_numpy(), items.proportion_correct.to_numpy()
-    orders = {
-        (strategy, seed): ranking(strategy, *scales, seed, settings.centre)
-        for strategy, seed in product(strategies, seeds)
-    }
+    difficulty, percent_correct = items.difficulty.to_numpy(), items.proportion_correct.to_numpy()
+
+    def scales(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        own = drawn(difficulty, items.difficulty_se.to_numpy(), seed) if settings.sampled else difficulty
+        return own, percent_correct
+
+    def order(strategy: str, seed: int) -> np.ndarray:
+        found = ranking(strategy, *scales(seed), seed, settings.centre)
+        return within_classes(found, task.train.labels) if settings.by_class else found
+
+    orders = {(strategy, seed): order(strategy, seed) for strategy, seed in product(strategies, seeds)}
     table = pd.DataFrame(product(strategies, shares, seeds), columns=["strategy", "share", "seed"])
     table["examples"] = [number_kept(share, num_examples) for share in table.share]
     with networks_bar("filtering", len(table)) as on_progress:
@@ -73,7 +80,9 @@ def run(
     table["test_accuracy"] = trained.test_accuracy
     examples = table.set_index(["strategy", "share"]).examples.to_dict()  # the same for all seeds
     kept = {(name, share): orders[name, settings.seed][:count] for (name, share), count in examples.items()}
-    return Filtered(table, kept_classes(kept, task.train.labels, task.classes, scales, settings.centre))
+    first, labels = scales(settings.seed), task.train.labels
+    classes = kept_classes(kept, labels, task.classes, first, settings.centre, by_class=settings.by_class)
+    return Filtered(table, classes)
 
 
 def write(filtered: Filtered, folder: Path) -> None:

@@ -53,6 +53,8 @@ def kept_classes(
     classes: Sequence[str],
     scales: tuple[Float[AnyArray, " N"], Float[AnyArray, " N"]],
     centre: str,
+    *,
+    by_class: bool = False,
 ) -> pd.DataFrame:
     """Which classes each strategy keeps.
 
@@ -62,16 +64,18 @@ def kept_classes(
         classes: names of the labels.
         scales: difficulty and percent correct, (N,) each, that strategies go by.
         centre: one of `filtering.CENTRES`.
+        by_class: whether each class has a threshold of its own (`filtering.within_classes`).
 
     Returns:
-        One row per strategy, share and class: `threshold` d, NaN for random; the `class`; how many `examples` of it are
-        kept, and their `share_of_kept`.
+        One row per strategy, share and class: `threshold` d, NaN for random, and for a class of which none is kept; the
+        `class`; how many `examples` of it are kept, and their `share_of_kept`.
     """
     tables = []
     for (strategy, share), chosen in kept.items():
         counts = np.bincount(labels[chosen], minlength=len(classes))
         columns = {"class": list(classes), "examples": counts, "share_of_kept": counts / chosen.size}
-        d = threshold(strategy, *scales, chosen, centre)
+        of = [chosen[labels[chosen] == c] for c in range(len(classes))] if by_class else [chosen] * len(classes)
+        d = [threshold(strategy, *scales, some, centre) if some.size else np.nan for some in of]
         tables.append(pd.DataFrame({"strategy": strategy, "share": share, "threshold": d, **columns}))
     return pd.concat(tables, ignore_index=True)
 

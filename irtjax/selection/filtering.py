@@ -85,6 +85,36 @@ def ranking(
     return shuffled[np.argsort(key[shuffled], kind="stable")]
 
 
+def within_classes(order: Int[AnyArray, " N"], labels: Int[AnyArray, " N"]) -> Int[np.ndarray, " N"]:
+    """An order in which the first k, for every k, have as much of each class as all examples have, to within one.
+
+    Within a class the order stays: a strategy then chooses among the examples of a class, and not among classes
+    (Lalor 2020, section 5.4.3). Example r = 0, 1, … of the n of its class comes at (r + 1/2) / n.
+
+    Args:
+        order: (N,) indices, as from `ranking`.
+        labels: (N,) classes of the examples.
+    """
+    order = np.asarray(order)
+    _, of_class, sizes = np.unique(np.asarray(labels)[order], return_inverse=True, return_counts=True)
+    by_class = np.argsort(of_class, kind="stable")
+    rank = np.empty(order.size)
+    rank[by_class] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[np.argsort((rank + 0.5) / sizes[of_class], kind="stable")]
+
+
+def drawn(
+    difficulty: Float[AnyArray, " N"], difficulty_se: Float[AnyArray, " N"], seed: int
+) -> Float[np.ndarray, " N"]:
+    """Difficulties (N,) drawn from their normal posteriors: what a strategy keeps then differs by seed (Thompson 1933).
+
+    Where standard errors are as large as the differences between items, one choice of examples is one of many.
+    """
+    return np.asarray(difficulty) + np.asarray(difficulty_se) * np.random.default_rng(seed).normal(
+        size=np.shape(difficulty)
+    )
+
+
 def number_kept(share: float, num_examples: int) -> int:
     """How many of the examples a strategy keeps: `share` (0 to 1) of them, rounded, at least 1."""
     return max(round(share * num_examples), 1)

@@ -72,6 +72,21 @@ def test_what_is_kept_is_counted_by_class(finished):
     assert kept[kept.strategy == "random"].threshold.isna().all()
 
 
+def test_classes_stay_as_frequent_and_seeds_draw_difficulties(items, tmp_path):
+    known = changed(items, tmp_path, lambda table: table.assign(difficulty_se=0.5))
+    flags = [*SMALL, f"--items={known}", "--shares=0.1", "--strategies=UB,random", "--by_class", "--sampled"]
+    result = run(*flags, f"--output_dir={tmp_path / 'run'}", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    kept = pd.read_csv(tmp_path / "run" / "filtering" / "kept.csv")
+    of_all = 0.1 * np.bincount(TASK.train.labels, minlength=10)
+    for _, rows in kept.groupby("strategy"):
+        assert np.abs(rows.examples - of_all).max() < 1.5  # a share of the data is rounded, too
+    assert kept[kept.strategy == "UB"].threshold.nunique() == 10
+    report = (tmp_path / "run" / "report.md").read_text()
+    assert "Each keeps its share of every class." in report
+    assert "For every seed difficulties are drawn" in report
+
+
 def test_it_is_reused_but_not_with_other_items(finished, items, tmp_path):
     directory, _ = finished
     before = csv_files(directory)
@@ -150,5 +165,6 @@ def test_bad_flags_get_one_line_and_leave_nothing(items, tmp_path):
         ([f"--items={items}", "--num_models=3"], "num_models"),
         ([f"--items={bare}"], "no column proportion_correct, which PCUB and PCLB need: give --responses"),
         ([f"--items={items}", "--responses={tmp}/no.npz"], "{tmp}/no.npz"),
+        ([f"--items={items}", "--sampled"], "no column difficulty_se"),
     ]
     assert_bad_flags(MODULE, cases, tmp_path)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
-from irtjax.selection.filtering import CENTRES, FILTERS, centre_of, ranking, threshold
+from irtjax.selection.filter_summary import kept_classes
+from irtjax.selection.filtering import (
+    CENTRES,
+    FILTERS,
+    centre_of,
+    drawn,
+    ranking,
+    threshold,
+    within_classes,
+)
 from irtjax.selection.subsets import SubsetRow, plan_subset
 
 RNG = np.random.default_rng(0)
@@ -72,6 +81,34 @@ def test_random_order_and_ties_follow_the_seed():
     assert (orders[0] != orders[2]).any()
     tied = [ranking("PCLB", DIFFICULTY, np.ones(50), seed) for seed in (0, 1)]
     assert (tied[0] != tied[1]).any()
+
+
+def test_classes_keep_their_proportions():
+    labels = np.sort(RNG.choice(3, size=50, p=[0.6, 0.3, 0.1]))  # of which the hardest are in one class
+    order = ranking("LB", np.linspace(-3, 3, 50) + labels, PERCENT)
+    balanced, shares = within_classes(order, labels), np.bincount(labels) / 50
+    assert sorted(balanced) == list(range(50))
+    for kept in range(1, 51):
+        assert np.abs(np.bincount(labels[balanced[:kept]], minlength=3) - kept * shares).max() < 1
+    for c in range(3):  # in a class the order stays
+        np.testing.assert_array_equal(balanced[labels[balanced] == c], order[labels[order] == c])
+
+
+def test_a_class_has_a_threshold_of_its_own():
+    labels = np.arange(50) % 2
+    chosen = within_classes(ranking("UB", DIFFICULTY, PERCENT), labels)[:20]
+    scales = (DIFFICULTY, PERCENT)
+    rows = kept_classes({("UB", 0.4): chosen}, labels, ["a", "b"], scales, "difficulty", by_class=True)
+    assert rows.examples.tolist() == [10, 10]
+    for row, c in zip(rows.itertuples(), range(2), strict=True):
+        assert (DIFFICULTY[labels == c] <= row.threshold).sum() == 10
+
+
+def test_difficulties_are_drawn_from_their_posteriors():
+    draws = np.stack([drawn(DIFFICULTY, np.full(50, 0.3), seed) for seed in range(200)])
+    np.testing.assert_allclose(draws.mean(axis=0), DIFFICULTY, atol=5 * 0.3 / np.sqrt(200))
+    assert draws.std(axis=0).mean() == pytest.approx(0.3, abs=0.01)
+    np.testing.assert_array_equal(drawn(DIFFICULTY, np.zeros(50), 7), DIFFICULTY)
 
 
 def test_unknown_strategy_is_named():
