@@ -25,7 +25,8 @@ flags.DEFINE_float(
 define_path("outside", "text: CSV of ids and texts that are of none of the classes")
 flags.DEFINE_list("outside_columns", [], "its columns of text, one or two (default: text, or premise and hypothesis)")
 flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=LARGEST)
-USED = settings.of_stage("filtering") - settings.of_group("filtering") - {"epoch", "steps_per_epoch", "slots"}
+NOT_USED = settings.of_group("filtering") | {"by_class", "epoch", "steps_per_epoch", "slots"}
+USED = settings.of_stage("filtering") - NOT_USED
 task_flags.define_flags(USED)
 
 

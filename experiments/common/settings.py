@@ -206,8 +206,10 @@ class Settings:
         "the crowd is able on average; or one halfway between mean difficulty and mean ability",
         choices=CENTRES,
     )
-    by_class: bool = _of_filtering(
-        False, "each strategy keeps its share of every class, so that classes stay as frequent as they are"
+    by_class: bool = setting(
+        False,
+        "what strategies of filtering and curricula choose has as much of each class as all training data",
+        stages=["filtering", "curriculum"],
     )
     sampled: bool = _of_filtering(
         False,

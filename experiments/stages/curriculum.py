@@ -57,6 +57,7 @@ def run(
         first_seed=settings.seed,
         population=population if settings.ability == "map" else None,
         probe_error=settings.probe_error if settings.probe == "sample" else None,
+        by_class=settings.by_class,
         monitor=monitor,
         slots=settings.slots or None,
         checkpoints=checkpoints,

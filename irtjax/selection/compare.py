@@ -44,6 +44,7 @@ def compare_curricula(
     first_seed: int = 0,
     population: Population | None = None,
     probe_error: float | None = PROBE_ERROR,
+    by_class: bool = False,
     monitor: AdaptiveTest | None = None,
     slots: int | None = None,
     checkpoints: str | Path | None = None,
@@ -72,6 +73,7 @@ def compare_curricula(
         population: for strategies by ability, None for maximum likelihood, else the prior of a MAP estimate.
         probe_error: for strategies by ability, standard error of the selected share for which a sample of the training
             examples gives the ability, see `train_curriculum`; None to have all of them answered.
+        by_class: whether classes have their shares in what is trained on, see `train_curriculum`.
         monitor: an adaptive test on the training examples, which networks take after each epoch, without an effect on
             their training (`irtjax.selection.tracking`).
         slots: networks that train at once on a device, group after group; None for what is fastest, by a measurement
@@ -101,7 +103,7 @@ def compare_curricula(
     folder = None
     if checkpoints is not None:
         network = networks.signature(recipe.network, task, recipe.width)
-        settings = difficulty, options, num_seeds, population, probe_error, monitor
+        settings = difficulty, options, num_seeds, population, probe_error, by_class, monitor
         folder = open_folder(checkpoints, digest(fingerprint(recipe, task), network, *settings))
     before = processes.agreed(lambda: _finished(folder))
     seeds = np.arange(first_seed, first_seed + num_seeds)
@@ -125,6 +127,7 @@ def compare_curricula(
             on_epoch=on_epoch,
             monitor=monitor,
             floor=options.floor,
+            by_class=by_class,
             mesh=own_mesh,
         )
 

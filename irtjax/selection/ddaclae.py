@@ -21,6 +21,7 @@ import numpy as np
 from irtjax.errors import InputError
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
 from irtjax.populations.normal import Population
+from irtjax.selection.filtering import within_classes
 from irtjax.selection.history import History, empty_history, recorded
 from irtjax.selection.probe import (
     MIN_ITEMS_TO_SAMPLE,
@@ -58,6 +59,7 @@ def train_curriculum(
     on_epoch: OnEpoch | None = None,
     monitor: AdaptiveTest | None = None,
     floor: bool = True,
+    by_class: bool = False,
     mesh: jax.sharding.Mesh | None = None,
 ) -> History:
     """Trains one network per key under one strategy; all epochs of all seeds are one jitted program.
@@ -90,6 +92,8 @@ def train_curriculum(
         monitor: an adaptive test on the training examples, which the networks take after each epoch
             (`irtjax.selection.tracking`). It has no effect on training.
         floor: for a rule, whether there is a least number of examples, see above.
+        by_class: whether as many examples are taken as are selected, but of each class its share, those of a class in
+            ascending order of difficulty (balanced curricula: Lalor 2020, section 6.5).
         mesh: devices that seeds are spread over, with the data on each of them; None for the default device.
 
     Raises:
@@ -105,9 +109,12 @@ def train_curriculum(
     else:
         rule, counts = None, jnp.asarray(examples_in_epochs(selection, trainer.max_epochs, num_examples))
     by_sample = rule is not None and probe_error is not None and difficulty.size >= MIN_ITEMS_TO_SAMPLE
+    items = rank_items(difficulty)
+    order = within_classes(items.order, data.train.labels) if by_class else items.order
     problem = _Problem(
         data,
-        rank_items(difficulty),
+        items,
+        jnp.asarray(order),
         jnp.float32(learning_rate),
         counts,
         population,
@@ -139,6 +146,7 @@ class _Problem(NamedTuple):
     Attributes:
         data: the task.
         items: its training examples by ascending difficulty.
+        order: (N,) the examples in the order of which what is selected is a range.
         learning_rate: of all networks.
         counts: (E,) how many of the easiest to train on at each epoch, of a fixed schedule; None for a rule.
         population: for a rule, the prior of a MAP estimate of ability; None for maximum likelihood.
@@ -148,6 +156,7 @@ class _Problem(NamedTuple):
 
     data: Data
     items: RankedItems
+    order: jax.Array
     learning_rate: jax.Array
     counts: jax.Array | None
     population: Population | None
@@ -221,9 +230,8 @@ class _Curriculum:
 
 
 def _plans(problem: _Problem, keys: jax.Array, selected: Range | None = None) -> Plan:
-    """Examples by ascending difficulty, those that are selected first; None before any are."""
-    items = problem.items
-    plans = same_plan(keys, items.order, jnp.int32(1), problem.data.train.labels, problem.learning_rate)
+    """Examples in their order, those that are selected first; None before any are."""
+    plans = same_plan(keys, problem.order, jnp.int32(1), problem.data.train.labels, problem.learning_rate)
     if selected is None:
         return plans
     return plans._replace(order=jax.vmap(jnp.roll)(plans.order, -selected.first), size=selected.num_examples)

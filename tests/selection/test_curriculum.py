@@ -155,7 +155,7 @@ def test_the_share_falls_with_the_ability():
 def test_an_epoch_leaves_the_memory_of_who_has_stopped():
     program = ddaclae._Curriculum(TRAINER, up_to_ability, True)
     items = rank_items(jnp.linspace(-3, 3, 64))
-    problem = ddaclae._Problem(ladder(0), items, jnp.float32(0), None, None, None, None)
+    problem = ddaclae._Problem(ladder(0), items, items.order, jnp.float32(0), None, None, None, None)
     learners, memory = program.begin(problem, KEYS)
     _, _, after = jax.jit(program.epoch)(problem, learners, memory, jnp.array([True, False]))
     np.testing.assert_array_equal(after.ability, [-np.inf, 0])
@@ -284,6 +284,16 @@ def test_only_the_selected_examples_are_trained_on():
     )
     np.testing.assert_array_equal(history.examples_used[0], 64 * shares)
     np.testing.assert_allclose(history.test_accuracy[0], shares)
+
+
+@pytest.mark.parametrize(("by_class", "learned"), [(False, 32), (True, 16)])
+def test_classes_keep_their_shares_of_what_is_selected(by_class, learned):
+    # the easier half is one class, none of which is right before it was trained on; the other class always is
+    data = data_of(np.column_stack([np.eye(64), np.ones(64)]).astype(np.float32), np.arange(64) >= 32)
+    shares = np.full(6, 0.5)
+    history = train(data, np.linspace(-3, 3, 64), shares, by_class=by_class, learning_rate=2.0, on_epoch=report)
+    np.testing.assert_array_equal(history.examples_used[0], 32)
+    np.testing.assert_allclose(history.test_accuracy[0], (32 + learned) / 64)
 
 
 @pytest.fixture(scope="module")
