@@ -206,7 +206,7 @@ class Settings:
         "the crowd is able on average; or one halfway between mean difficulty and mean ability",
         choices=CENTRES,
     )
-    by_class: bool = setting(
+    by_class: bool = _training(
         False,
         "what strategies of filtering and curricula choose has as much of each class as all training data",
         stages=["filtering", "curriculum"],

@@ -33,9 +33,9 @@ def graded(
         items: a (I,); d (K, I), -`NEVER` beyond the thresholds of an item.
         responses: y (J, I), negative where missing.
     """
-    if formulation().fuses:
-        return _in_few_sums(theta, items, responses)
     (slope, places), (values,) = items, responses
+    if formulation().fuses and min(values.shape) > 1:  # rows of single responses are gathered, and not for each sum
+        return _in_few_sums(theta, items, responses)
     answer = values.astype(theta.dtype)
     value, by_subject, residuals = jnp.zeros((), theta.dtype), jnp.zeros_like(theta), []
     ones, of_items, along = jnp.ones_like(theta), jnp.ones_like(slope), theta[:, None] * slope[None, :]
