@@ -244,6 +244,7 @@ FILTERING = {
 # Names of pictures, and their `data` in docs/results/curriculum.csv.
 CURRICULA = {
     "sst2": "sst2",
+    "sst2_study": "sst2_study",
     "snli": "snli",
     "cifar10": "cifar10",
     "frozen": "sst2_frozen",
