@@ -186,7 +186,7 @@ def a_curriculum(
         bank = ItemParameters(slope, np.zeros(number), np.full(number, -np.inf), np.full(number, np.inf))
         monitor = adaptive_test(bank, rule="variance", stop=Stop(2), groups=task.train.labels)
     items = jax.eval_shape(rank_items, array(number))
-    problem = ddaclae._Problem(to_device(task), items, array(), *pacing, monitor)
+    problem = ddaclae._Problem(to_device(task), items, items.order, array(), *pacing, monitor)
     products = "mixed" if monitored else "bfloat16"
     return _epochs(f"curriculum, {name}", program, mesh, seeds, problem, products)
 
