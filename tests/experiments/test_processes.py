@@ -152,8 +152,9 @@ def test_what_fails_on_one_process_ends_all(folder, tmp_path):
 def test_a_process_that_dies_ends_the_other(folder, tmp_path, killed, number):
     flags = [f"--responses={folder / 'long.npz'}", "--estimator=svi", "--max_iterations=1000000"]
     group = Group(tmp_path, "fit_irt", [[f"--output_dir={tmp_path / 'fit'}", *flags]] * 2)
-    while "steps" not in group.said(0) and not group.over():
+    while " subjects × " not in group.said(0) and not group.over():
         time.sleep(0.01)  # what is waited for needs the core
+    time.sleep(2)  # the fit has begun, and takes a quarter of a minute
     group.kill(killed, number)
     ends = group.wait()
     assert "lost" in only_line(ends[1 - killed])
