@@ -25,8 +25,7 @@ flags.DEFINE_float(
 define_path("outside", "text: CSV of ids and texts that are of none of the classes")
 flags.DEFINE_list("outside_columns", [], "its columns of text, one or two (default: text, or premise and hypothesis)")
 flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=LARGEST)
-NOT_USED = settings.of_group("filtering") | {"by_class", "epoch", "steps_per_epoch", "slots"}
-USED = settings.of_stage("filtering") - NOT_USED
+USED = settings.of_training()
 task_flags.define_flags(USED)
 
 

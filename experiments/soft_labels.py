@@ -70,9 +70,7 @@ flags.DEFINE_integer(
     "epochs_in_a_row", 3, "epochs in a row on either kind of data, of SLMG-S", lower_bound=1, upper_bound=LARGEST
 )
 flags.DEFINE_integer("seeds", 20, "networks for each method", lower_bound=1, upper_bound=LARGEST)
-NOT_USED = settings.of_group("filtering") | {"by_class", "epoch", "steps_per_epoch", "slots"}
-USED = settings.of_stage("filtering") - NOT_USED
-USED |= {"extra_items"}
+USED = settings.of_training() | {"extra_items"}
 task_flags.define_flags(USED)
 
 

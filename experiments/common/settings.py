@@ -254,9 +254,10 @@ def of_stage(stage: str) -> frozenset[str]:
     return frozenset(name for name, field in FIELDS.items() if stage in field.metadata["stages"])
 
 
-def of_group(group: str) -> frozenset[str]:
-    """Names of the settings that `--help` has in a group."""
-    return frozenset(name for name, field in FIELDS.items() if field.metadata["group"] == group)
+def of_training() -> frozenset[str]:
+    """Names of those of commands that train networks on all training examples, epoch by epoch and without a pool."""
+    without = {"by_class", "epoch", "steps_per_epoch", "slots"}
+    return frozenset(name for name in of_stage("filtering") - without if FIELDS[name].metadata["group"] != "filtering")
 
 
 def values(settings: Settings, names: Collection[str]) -> dict[str, Any]:
