@@ -18,7 +18,7 @@ from absl import flags
 
 from experiments.common import same_command
 from experiments.common.formulas import guarded_results
-from experiments.common.team import Team, quiet
+from experiments.common.team import FAILED, LOST, LOST_CONTACT, Team, leave, quiet
 from irtjax import InputError, processes
 from irtjax.kernels.sharding import mesh_of
 
@@ -146,7 +146,13 @@ def _join(last_word: Callable[[str], None]) -> None:
     finally:
         timer.cancel()
     # before JAX asks for devices, which waits for as many processes as it was told
-    unlike = same_command.difference(processes.store(), *processes.place())
+    store = processes.store()
+    try:
+        unlike = same_command.difference(store, *processes.place())
+    except jax.errors.JaxRuntimeError:  # another one is gone
+        last_word(LOST_CONTACT)
+        os._exit(LOST)
     if unlike is not None:
         last_word(unlike)
-        os._exit(2)  # left to Python, the end would wait for the others
+        leave(store, "irtjax/unlike", same_command.SECONDS)  # all others find a difference, too
+        os._exit(FAILED)  # left to Python, the end would wait for the others

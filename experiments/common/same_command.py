@@ -14,29 +14,25 @@ from absl import flags
 
 OWN = {"coordinator", "process_id", "peer_timeout", "output_dir", "tensorboard"}  # each may have others
 ENDS, ENDS_IN_FOLDER = 2**20, 2**16  # bytes at either end of a file that are compared, beside its size
-MILLISECONDS = 60_000  # in which all have compared
+SECONDS = 60  # in which all have compared
 
 
 def difference(store: Any, process: int, number: int) -> str | None:
     """In words, the first flag or file that this process and another one do not share; None if there is none.
 
     Args:
-        store: keys and barriers of the runtime that has joined them.
+        store: keys of the runtime that has joined them.
         process: this one.
         number: of processes, as this one was told.
     """
     mine = said()
     store.key_value_set(_key(process), json.dumps(mine))
-    found = None
-    for other in range(number):
-        if other == process:
-            continue
-        theirs = json.loads(store.blocking_key_value_get(_key(other), MILLISECONDS))
+    for other in set(range(number)) - {process}:
+        theirs = json.loads(store.blocking_key_value_get(_key(other), 1000 * SECONDS))
         found = between(mine, theirs, process, other)
         if found is not None:
-            break
-    store.wait_at_barrier("irtjax/compared", MILLISECONDS)  # as the store ends with process 0
-    return found
+            return found
+    return None
 
 
 def said() -> dict[str, dict[str, Any]]:

@@ -8,9 +8,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
 
@@ -18,6 +19,8 @@ from irtjax import InputError, processes
 from irtjax.storage.files import discard_partial
 
 FAREWELL_SECONDS = 10  # for which a process that failed waits until all others have heard why
+LAST_SECONDS = 1  # for which process 0 outlasts the others
+LOST_CONTACT = "lost contact with another process: start all of them again"
 FAILED, LOST = 2, 3  # exit statuses: of a process that fails, and of one that has lost the others
 KEY = "irtjax/failed/{}"  # where a process hears why another failed
 # of what C++ says when a peer is gone, in whichever call
@@ -43,7 +46,7 @@ class Team:
             self._end(self._worded(str(error)), FAILED)
         except Exception as error:
             if any(sign in str(error) for sign in SIGNS):
-                self._end("lost contact with another process: start all of them again", LOST, wait=False)
+                self._end(LOST_CONTACT, LOST, wait=False)
             traceback.print_exc()
             # left to Python, the end would wait for the others, and they for this process
             self._end(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", FAILED)
@@ -56,7 +59,7 @@ class Team:
         jax.distributed.shutdown()
 
     def _end(self, message: str, status: int, *, wait: bool = True) -> NoReturn:
-        """Ends this process with a line, and with `FAILED` the others; it waits for them, as the store goes with 0."""
+        """Ends this process with a line, and with `FAILED` the others; it waits for them."""
         self._ending.acquire()
         discard_partial()
         self._last_word(message)
@@ -64,8 +67,8 @@ class Team:
         with contextlib.suppress(Exception):
             for peer in set(range(number)) - {me} if status == FAILED else ():
                 self._tell(peer, f"process {me} of {number} failed: {message}")
-            if wait:
-                self._store.wait_at_barrier("irtjax/failed", 1000 * FAREWELL_SECONDS)
+        if wait:
+            leave(self._store, "irtjax/failed", FAREWELL_SECONDS)
         os._exit(status)
 
     def _listen(self) -> None:
@@ -76,6 +79,17 @@ class Team:
 
     def _tell(self, peer: int, reason: str) -> None:
         self._store.key_value_set(KEY.format(peer), reason, allow_overwrite=True)
+
+
+def leave(store: Any, barrier: str, seconds: float) -> None:
+    """Waits for the others before this process ends; process 0 ends last.
+
+    The store goes with it, and the runtime aborts a process that has not yet heard that all have come.
+    """
+    with contextlib.suppress(Exception):
+        store.wait_at_barrier(barrier, int(1000 * seconds))
+        if processes.place()[0] == 0:
+            time.sleep(LAST_SECONDS)
 
 
 def quiet() -> Callable[[str], None]:
