@@ -1,6 +1,7 @@
 """What all experiment binaries share: one line and exit status 2 for bad input, and a quiet log."""
 
 import contextlib
+import gc
 import math
 import os
 import re
@@ -51,6 +52,7 @@ def run(
         return rest
 
     def guarded(_: list[str]) -> None:
+        gc.disable()  # of what imports make, nothing is garbage: to look for it is a tenth of a short command
         from experiments.common import peers  # here, as `--help` and wrong flags need not wait for JAX
         from experiments.common.compiled import keep_compiled
 
@@ -59,6 +61,8 @@ def run(
             one_device_per_core()
         if not compiles_anew:
             keep_compiled()
+        gc.freeze()
+        gc.enable()
         try:
             with peers.joined(as_flags):
                 main()

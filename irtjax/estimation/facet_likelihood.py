@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
+import scipy  # its optimizers take a while to import, and few fits need them
 
 from irtjax.estimation.problem import Specification
 from irtjax.estimation.specify_families import FamilyPlan

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from irtjax.evaluation.bank_tables import Tables, mode_nearby
+from irtjax.evaluation.choice import highest
 from irtjax.kernels.ability import Ability
 from irtjax.kernels.ability_means import ability_eap
 from irtjax.kernels.ability_modes import ability_mode
@@ -46,10 +47,10 @@ def on_line(
         return expected
     curves = jax.tree.map(lambda leaf: leaf[items], tables.curves)
     if method == "map":
-        best, precision = jnp.argmax(log_posterior), jnp.asarray(population.sd) ** -2.0
+        best, precision = highest(log_posterior), jnp.asarray(population.sd) ** -2.0
         return Ability(*mode_nearby(curves, answers, nodes[best], _gap(tables, best), population.mean, precision))
     log_likelihood = log_posterior - log_prior
-    best = jnp.argmax(log_likelihood)
+    best = highest(log_likelihood)
     likely = Ability(*mode_nearby(curves, answers, nodes[best], _gap(tables, best)))
     # of steep curves the likelihood is flat, not rising, to where nothing holds it back
     inside = log_likelihood.max() > jnp.maximum(log_likelihood[0], log_likelihood[-1]) + FLAT
@@ -135,7 +136,7 @@ def share_right(
         num_items: I.
     """
     mean, sd = moments(log_posterior, unseen.expected)
-    noise = jnp.exp(log_posterior) @ unseen.noise
+    noise = (jnp.exp(log_posterior) * unseen.noise).sum()
     return (jnp.asarray(right) + mean) / num_items, jnp.sqrt(sd**2 + noise) / num_items
 
 
@@ -151,6 +152,8 @@ def moments(log_posterior: Float[AnyArray, " Q"], values: Float[AnyArray, " Q"])
         return nothing, nothing
     weights = jnp.exp(log_posterior)
     weights /= weights.sum()
-    origin = values[jnp.argmax(log_posterior)]
-    mean = jnp.clip(origin + weights @ (values - origin), values.min(), values.max())  # rounding may lead out
-    return mean, jnp.sqrt(weights @ (values - mean) ** 2)
+    origin = values[highest(log_posterior)]
+    # sums of products, which XLA fuses on a CPU, in place of products of vectors
+    mean = origin + (weights * (values - origin)).sum()
+    mean = jnp.clip(mean, values.min(), values.max())  # rounding may lead out
+    return mean, jnp.sqrt((weights * (values - mean) ** 2).sum())

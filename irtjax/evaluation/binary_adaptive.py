@@ -154,8 +154,10 @@ class AdaptiveTest:
         def pick(remaining: Remaining, _: None) -> tuple[Remaining, jax.Array]:
             key = jax.random.fold_in(jax.random.fold_in(state.key, remaining.number), 1)
             item = choose_item(gain, remaining, self.design, self.exposure, self.stop.max_items, key)
-            return (remaining.without(item[None], self.design) if number > 1 else remaining), item
+            return remaining.without(item[None], self.design), item
 
+        if number == 1:  # a loop would copy what remains
+            return pick(state.remaining, None)[1][None]
         return jax.lax.scan(pick, state.remaining, None, length=number)[1]
 
     @in_full_precision

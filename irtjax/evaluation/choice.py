@@ -9,6 +9,8 @@ from irtjax.evaluation.adaptive_options import Progressive, Randomesque
 from irtjax.types import AnyArray, Float, Int
 
 NO_ITEM = -1
+# of the bank, side by side: XLA's argmax carries pairs of numbers from item to item, and is not vectorised on a CPU
+PARTS = 8
 
 
 class Design(NamedTuple):
@@ -96,10 +98,15 @@ def choose_item(
     return jnp.where((number < max_items) & (left.sum() > 0), item, NO_ITEM).astype(jnp.int32)
 
 
-def highest(gain: Float[AnyArray, " I"], allowed: AnyArray) -> Int[jax.Array, ""]:
+def highest(gain: Float[AnyArray, " I"], allowed: AnyArray | bool = True) -> Int[jax.Array, ""]:
     """Position of the largest gain among the items that are allowed, the first of equal ones."""
-    # two reductions of one number each, which XLA vectorises on a CPU; argmax carries pairs, and is not
     value = jnp.where(allowed, gain, -jnp.inf)
-    places = jnp.arange(gain.size, dtype=jnp.int32)
-    best = jnp.where((value == value.max()) & allowed, places, gain.size).min()
-    return jnp.minimum(best, gain.size - 1)
+    size = -(-gain.size // PARTS)
+    value = jnp.pad(value, (0, PARTS * size - gain.size), constant_values=-jnp.inf)
+    places = jnp.arange(size, dtype=jnp.int32)
+    best, place = value[:size], places
+    for part in range(1, PARTS):
+        other = value[part * size : (part + 1) * size]
+        more = other > best
+        best, place = jnp.where(more, other, best), jnp.where(more, places + part * size, place)
+    return jnp.where(best == best.max(), place, gain.size - 1).min()

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, svds
 
 from irtjax.types import Float
 
@@ -40,6 +39,7 @@ def _axes(chosen: Any, observed: Any, share: Float[np.ndarray, "I C"], number: i
     if chosen.shape[0] * chosen.shape[1] <= DENSE or number >= min(chosen.shape):
         centred = chosen.toarray() - (observed.toarray()[:, :, None] * share).reshape(chosen.shape)
         return np.linalg.svd(centred, full_matrices=False)[0][:, :number]
+    from scipy.sparse.linalg import LinearOperator, svds  # takes a while to import, and few need it
 
     def from_columns(x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " J"]:
         return chosen @ x.ravel() - observed @ (share * x.reshape(share.shape)).sum(axis=1)

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from irtjax.responses.sparse_values import SparseValues
 from irtjax.types import Int, Shaped
@@ -57,6 +56,8 @@ def linked_blocks(values: Shaped[np.ndarray, "J I"] | SparseValues) -> list[Bloc
 
 
 def _by_the_answer(values: SparseValues) -> list[Block]:
+    from scipy.sparse.csgraph import connected_components  # takes a while to import, and few need it
+
     own, (num_subjects, num_items) = values.responses, values.shape
     size = num_subjects + num_items
     ends = np.concatenate([own.starts, np.full(num_items, own.starts[-1])])

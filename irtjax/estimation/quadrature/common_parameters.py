@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, cg
 
 from irtjax import processes
 from irtjax.estimation.problem import Specification, layout
@@ -57,6 +56,8 @@ def covariances(
 
     def of_own(vector: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         return information(np.concatenate([vector.ravel(), np.zeros(size - num_own)]))[:num_own]
+
+    from scipy.sparse.linalg import LinearOperator, cg  # takes a while to import, and few need it
 
     blocks = observed_information.of_each_item(items, population, parts, specification).information
     inverse, own = _inverses(blocks, places.items, num_own)
