@@ -5,6 +5,7 @@ Strategies:
   baseline              all data in every epoch
   no-effect             the same with other seeds: the null control
   CB-linear, CB-root    a growing share of the data, the easiest first
+  CB-…-average          the same with average difficulty first, outliers last; not among the defaults
   CB-…-length           the same with the shortest texts first
   DDaCLAE               items no harder than the network's ability, which is estimated before each epoch
   DDaCLAE-hard          items no easier than it
@@ -21,11 +22,11 @@ from absl import flags
 from experiments.common import app, settings, shared_flags, task_flags
 from experiments.common.path_flags import define_output_dir, define_path
 from irtjax.arguments import LARGEST
-from irtjax.selection.choices import STRATEGIES
+from irtjax.selection.choices import USUAL
 
 define_output_dir("run directory")
 define_path("items", "items.csv with the difficulty of every training example", required=True)
-flags.DEFINE_list("strategies", None, f"which to compare with the baseline (default: {','.join(STRATEGIES)})")
+flags.DEFINE_list("strategies", None, f"which to compare with the baseline (default: {','.join(USUAL)})")
 flags.DEFINE_integer("seeds", 5, "networks for each strategy", lower_bound=1, upper_bound=LARGEST)
 flags.DEFINE_integer(
     "monitor",

@@ -68,7 +68,7 @@ _PLACE_OF = {name: f"irtjax.{place}" for place, names in _PLACES.items() for nam
 _ROOMS = (
     "auditing", "comparison", "crowd", "estimation", "evaluation", "explanatory", "fits", "fitting", "groups",
     "integration", "item_models", "joint", "kernels", "networks", "plots", "populations", "pretrained",
-    "processes", "responses", "scale", "scoring", "selection", "soft_labels", "storage", "svi", "tasks",
+    "processes", "responses", "scale", "scoring", "selection", "soft_labels", "storage", "svi", "synthetic", "tasks",
     "tensorboard", "training",
 )  # fmt: skip
 __all__ = [

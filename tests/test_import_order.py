@@ -20,7 +20,7 @@ FLOORS = (
     ("fitting",),
     ("comparison",),
     ("scale", "evaluation"),
-    ("auditing", "crowd", "groups", "joint", "selection", "soft_labels"),
+    ("auditing", "crowd", "groups", "joint", "selection", "soft_labels", "synthetic"),
     ("plots",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -13,11 +13,11 @@ from experiments.reports import document
 from experiments.stages import curriculum
 from irtjax import read_items
 from irtjax.populations.normal import STANDARD
-from irtjax.selection.choices import BASELINE
+from irtjax.selection.choices import BASELINE, STRATEGIES, USUAL
 from irtjax.selection.strategies import choices
 
 FLAGS = flags.FLAGS
-OF_COMPETENCE = {"CB-linear", "CB-root", "CB-linear-length", "CB-root-length"}
+OF_COMPETENCE = {name for name in STRATEGIES if name.startswith("CB-")}
 OF_ABILITY = {"DDaCLAE", "DDaCLAE-hard", "window"}
 OF_STRATEGIES = {  # settings, and the strategies that use them
     ("curriculum_length", "initial_share"): OF_COMPETENCE,
@@ -33,7 +33,8 @@ def run() -> None:
     tensorboard.require()
     task = factory.load_task(chosen, FLAGS.data_dir)
     possible = choices(task)
-    strategies = possible if FLAGS.strategies is None else app.choose("strategies", FLAGS.strategies, possible)
+    usual = tuple(name for name in possible if name in USUAL)
+    strategies = usual if FLAGS.strategies is None else app.choose("strategies", FLAGS.strategies, possible)
     strategies = (BASELINE, *(name for name in strategies if name != BASELINE))
     for names, users in OF_STRATEGIES.items():
         if not users & set(strategies):

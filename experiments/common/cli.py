@@ -32,6 +32,7 @@ COMMANDS = (  # each the name of its file
     "training_size",
     "soft_labels",
     "joint_training",
+    "synthetic_items",
     "prepare",
 )
 FORMER = {  # names that go with the next release

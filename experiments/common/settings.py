@@ -121,7 +121,9 @@ class Settings:
     test_labels: str = _data("", "sst2: CSV of idx and label of the test split, whose labels are withheld")
     item_ids: str = _data("", "CSV of ids and texts: examples of a text task take the id that it has for their text")
     extra_items: str = _data(
-        "", "text: CSV of ids, texts and labels of further items that the crowd answers", stages=["crowd"]
+        "",
+        "further items that the crowd answers: CSV of ids, texts and labels; NPZ of images, labels and item_id",
+        stages=["crowd"],
     )
     seed: int = setting(0, "seed of every random draw", low=0, high=2**31 - 1)
     num_models: int = setting(384, "networks in the artificial crowd", low=2, stages=["crowd"])

@@ -104,6 +104,34 @@ def contact_sheet(
     return figure
 
 
+def by_level(
+    images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
+) -> Figure:
+    """The first image of each class, in rows, at each difficulty, in columns.
+
+    Args:
+        images: (N, H, W, channels), shown as in `contact_sheet`.
+        labels: (N,).
+        classes: names of the labels 0 to C - 1; at most `MOST_PICTURED` are shown.
+        difficulty: (N,) in logits, of a few values.
+        title: of the figure.
+    """
+    rows, levels = np.unique(labels)[:MOST_PICTURED], np.unique(difficulty)
+    figure = Figure(figsize=(0.75 * len(levels) + 1.2, 0.75 * len(rows) + 0.8), layout="constrained")
+    axes = figure.subplots(len(rows), len(levels), squeeze=False)
+    for line, label in zip(axes, rows, strict=True):
+        for axis, level in zip(line, levels, strict=True):
+            found = np.flatnonzero((labels == label) & (difficulty == level))
+            if found.size:
+                axis.imshow(*_shown(images[found[0]]))
+            axis.set(xticks=[], yticks=[])
+        line[0].set_ylabel(short(classes[label], LONGEST_CLASS), fontsize=9, rotation=0, ha="right", va="center")
+    for axis, level in zip(axes[0], levels, strict=True):
+        axis.set_title(f"{level:.2f}", fontsize=9)
+    figure.suptitle(literal(title))
+    return figure
+
+
 def suspect_sheet(images: np.ndarray, labels: Sequence[str], instead: Sequence[str], title: str) -> Figure:
     """Images whose labels are doubted, the most doubtful first, with the label and what the image may be instead.
 

@@ -30,6 +30,8 @@ LOOKS = {
     "window": Look(GREEN, "P"),
     "CB-linear": Look(ORANGE, "^"),
     "CB-root": Look(VERMILLION, "v"),
+    "CB-linear-average": Look(ORANGE, "p", "--"),
+    "CB-root-average": Look(VERMILLION, "h", "--"),
     "CB-linear-length": Look(ORANGE, "<", ":"),
     "CB-root-length": Look(VERMILLION, ">", ":"),
     "AVI": Look(BLUE, "D"),

@@ -12,9 +12,10 @@ BASELINE = "baseline"  # what the others are compared with
 NO_EFFECT = "no-effect"  # the same with other seeds: the null control
 
 STRATEGIES = (  # of curricula
-    BASELINE, NO_EFFECT, "CB-linear", "CB-root", "CB-linear-length", "CB-root-length", "DDaCLAE", "DDaCLAE-hard",
-    "window",
+    BASELINE, NO_EFFECT, "CB-linear", "CB-root", "CB-linear-average", "CB-root-average", "CB-linear-length",
+    "CB-root-length", "DDaCLAE", "DDaCLAE-hard", "window",
 )  # fmt: skip
+USUAL = tuple(name for name in STRATEGIES if not name.endswith("-average"))  # the others no study has measured
 PROBE_ERROR = 0.005  # standard error that the selected share may have
 
 

@@ -17,10 +17,9 @@ from irtjax.populations.normal import Population
 from irtjax.selection.choices import BASELINE, PROBE_ERROR, CurriculumOptions
 from irtjax.selection.ddaclae import train_curriculum
 from irtjax.selection.history import History
-from irtjax.selection.strategies import Strategy, find
+from irtjax.selection.strategies import Strategy, find, scale_of
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
-from irtjax.tasks.text import lengths_of_first
 from irtjax.training.data import default_mesh, to_device
 from irtjax.training.loop import OnEpoch
 from irtjax.training.pool_size import choose_slots
@@ -119,7 +118,7 @@ def compare_curricula(
             trainer,
             jax.vmap(jax.random.key)(jnp.asarray(group + num_seeds * strategy.other_seeds, jnp.uint32)),
             data,
-            lengths_of_first(task) if strategy.by_length else difficulty,
+            scale_of(strategy.order, task, difficulty),
             strategy.selection(trainer.max_epochs, options),
             learning_rate=recipe.learning_rate,
             population=population,

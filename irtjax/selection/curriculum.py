@@ -34,13 +34,13 @@ from irtjax.selection.own_loop import BY_ABILITY, ability, as_difficulty, rule_o
 from irtjax.selection.probe import rank_items
 from irtjax.selection.rules import at_least_a_minibatch
 from irtjax.selection.schedules import examples_in_epochs
-from irtjax.selection.strategies import STRATEGIES
+from irtjax.selection.strategies import STRATEGIES, Order, from_average
 from irtjax.types import Int, Shaped
 
 SCHEDULES = tuple(
     name
     for name, strategy in STRATEGIES.items()
-    if name not in BY_ABILITY and not strategy.by_length and not strategy.other_seeds
+    if name not in BY_ABILITY and strategy.order is not Order.SHORTEST and not strategy.other_seeds
 )
 RULES = (*BY_ABILITY, *SCHEDULES, *FILTERS)
 
@@ -58,6 +58,7 @@ class Curriculum:
         window                        |b - θ| ≤ `options.half_width`
         baseline                      all
         CB-linear, CB-root            the easiest, more in each epoch (Platanios et al. 2019)
+        CB-…-average                  the same with average difficulty first, outliers last (Lalor 2020, 5.4.3)
         AVI, AVO, UB, LB, PCUB, PCLB  `share` of all, the same in each epoch (Lalor, Wu and Yu 2019), see
                                       `irtjax.selection.filtering.ranking`
         random                        `share` of all, the same in each epoch: the control of these
@@ -106,7 +107,7 @@ class Curriculum:
             population: for rules by ability, None for maximum likelihood, else the prior of a MAP estimate.
             share: of the examples that a filter keeps, above 0 to 1.
             percent_correct: (N,) share of the crowd that was right, 0 to 1, for PCUB and PCLB.
-            centre: what AVI and AVO take for average (`irtjax.selection.filtering.centre_of`).
+            centre: what AVI, AVO and CB-…-average take for average (`irtjax.selection.filtering.centre_of`).
             seed: of the random filter, and of ties.
 
         Raises:
@@ -117,7 +118,8 @@ class Curriculum:
         self.item_ids = difficulty.index.to_numpy() if isinstance(difficulty, pd.Series) else np.arange(len(difficulty))
         self.difficulty = np.asarray(difficulty, float)
         if rule not in RULES:
-            hint = ": give lengths as `difficulty`, and" if rule in STRATEGIES and STRATEGIES[rule].by_length else ","
+            by_length = rule in STRATEGIES and STRATEGIES[rule].order is Order.SHORTEST
+            hint = ": give lengths as `difficulty`, and" if by_length else ","
             raise InputError(f"unknown `rule` {rule!r}{hint} expected one of {', '.join(RULES)}")
         self.rule, self.options, self.population, self.centre = rule, options, population, centre
         self.batch_size, self.seed = whole_number("batch_size", batch_size, 1), whole_number("seed", seed)
@@ -125,7 +127,9 @@ class Curriculum:
         self.percent_correct = _percent_correct(rule, percent_correct, self.difficulty.size)
         self.epochs = []
         self._min_examples = min(self.batch_size, self.difficulty.size)
-        self._items = rank_items(jnp.asarray(self.difficulty, jnp.float32))
+        average = rule in STRATEGIES and STRATEGIES[rule].order is Order.AVERAGE
+        ordered_by = from_average(self.difficulty, centre) if average else self.difficulty
+        self._items = rank_items(jnp.asarray(ordered_by, jnp.float32))
         self._order = np.asarray(self._items.order) if rule not in FILTERS else self._kept()
 
     @property

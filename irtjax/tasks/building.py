@@ -12,6 +12,7 @@ from irtjax.errors import InputError
 from irtjax.storage.sources import naming, shown
 from irtjax.tasks import images
 from irtjax.tasks.duplicates import note_of_duplicates
+from irtjax.tasks.extra_images import read_images
 from irtjax.tasks.inputs import KINDS, Features, Inputs, Pictures, Place, Texts, read_inputs
 from irtjax.tasks.labels import ClassNames, number_labels, read_labels
 from irtjax.tasks.options import TaskOptions
@@ -211,7 +212,10 @@ def _task(
             if isinstance(own, Texts)
         }
         return make_task(choices.name, {split: examples[split] for split in SPLITS}, classes, options)
-    TaskOptions(**choices.options).check(choices.name, [name for name in _KNOWN if not name.startswith("on_")])
+    used = () if isinstance(train, Features) else ("extra_items",)
+    options = TaskOptions(**choices.options)
+    options.check(choices.name, [name for name in _KNOWN if not name.startswith("on_") and name not in used])
+    extra: Split | None = None
     if isinstance(train, Features):
         standardise = images.standardiser(train.values)
         arrays = {split: standardise(own.values) for split, own in inputs.items() if isinstance(own, Features)}
@@ -222,8 +226,10 @@ def _task(
             format = ImageFormat(train.scale, *images.statistics(train.images, train.scale), flips=choices.flips)
         else:
             format = ImageFormat(choices.scale, flips=choices.flips)
+        if options.extra_items is not None:
+            extra = read_images(options.extra_items, train.images, format.scale, classes)
     splits = {split: Split(arrays[split], labels[split], ids[split], _spelled(inputs[split])) for split in SPLITS}
-    return Task(choices.name, classes=classes, format=format, **splits)
+    return Task(choices.name, classes=classes, format=format, extra=extra, **splits)
 
 
 def _spelled(inputs: Inputs) -> np.ndarray | None:

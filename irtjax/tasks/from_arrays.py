@@ -57,7 +57,7 @@ def from_arrays(
         flips: images: whether training may mirror and shift them.
         on_note: called with one line of news, such as duplicates; None to log it as a warning of `irtjax`.
         options: of texts: `glove`, `pretrained`, `vectors`, `embedding_dim`, `min_count`, `max_words`, `item_ids` or
-            `extra_items`, see `TaskOptions`.
+            `extra_items`, see `TaskOptions`; of images: `extra_items`.
 
     Raises:
         InputError: names the example, counted from 0, and the column, that has no label or no value, one with a

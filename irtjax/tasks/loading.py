@@ -32,7 +32,6 @@ class Loader:
 _OF_TEXT = (
     "test_labels",
     "item_ids",
-    "extra_items",
     "glove",
     "pretrained",
     "vectors",

@@ -21,8 +21,8 @@ class TaskOptions:
         test_labels: CSV file with columns idx and label, for a test split whose labels are withheld (sst2).
         item_ids: CSV file of ids for examples, which are recognised by their text (text tasks; see
             `irtjax.tasks.item_ids`).
-        extra_items: CSV file of ids, texts and labels, a split of its own for crowds to answer (text tasks; see
-            `irtjax.tasks.extra_items`).
+        extra_items: CSV file of ids, texts and labels, or NPZ file of images, a split of its own for crowds to answer
+            (see `irtjax.tasks.extra_items`, `irtjax.tasks.extra_images`).
         glove: file of word vectors in GloVe's text format (text tasks).
         pretrained: folder of an encoder, by whose word pieces the text is read (text tasks; see
             `irtjax.pretrained.folder`).

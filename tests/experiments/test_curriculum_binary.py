@@ -190,10 +190,12 @@ def test_settings_reach_the_program(small_texts, tmp_path, monkeypatch):
     run_stage(settings, strategies=tuple(ALL_STRATEGIES))
     by_name = dict(zip(ALL_STRATEGIES, given.values(), strict=True))
     for name, (scale, selection, options) in by_name.items():
-        np.testing.assert_array_equal(scale, lengths if name.endswith("-length") else difficulty)
+        order = name.rpartition("-")[2]
+        scales = {"length": lengths, "average": np.abs(difficulty - np.mean(difficulty))}
+        np.testing.assert_array_equal(scale, scales.get(order, difficulty))
         assert options["probe_error"] == 0.02
-        if name.endswith("-length"):
-            np.testing.assert_array_equal(selection, by_name[name.removesuffix("-length")][1])
+        if order in scales:
+            np.testing.assert_array_equal(selection, by_name[name.removesuffix(f"-{order}")][1])
     assert by_name["window"][1] == Window(0.3)
     given.clear()
     run_stage(dataclasses.replace(settings, probe="all"), strategies=["baseline", "DDaCLAE"])

@@ -8,8 +8,8 @@ PRESETS = sorted((REPOSITORY / "experiments" / "presets").glob("*.flags"))
 TRAINING = [
     path.stem
     for path in (REPOSITORY / "experiments").glob("*.py")
-    if "task_flags.define_flags" in path.read_text(encoding="utf-8")
-]
+    if "task_flags.define_flags" in path.read_text(encoding="utf-8") and path.stem != "synthetic_items"
+]  # which has no network for the classes
 OTHERS = {  # flags that commands need beside those of the task
     "filtering": ["--items=no.csv"],
     "curriculum": ["--items=no.csv"],

@@ -105,6 +105,10 @@ def test_schedules_and_filters():
     kept = run(of_rule("AVI"), [0])[0]
     distance = np.abs(DIFFICULTY - DIFFICULTY.mean())
     assert distance[kept].max() < np.delete(distance, kept).min()
+    from_median = np.argsort(np.abs(DIFFICULTY - np.median(DIFFICULTY)), kind="stable")
+    shares = np.sqrt([0.04, 0.2, 0.36])
+    for found, share in zip(run(of_rule("CB-root-average", centre="median"), range(3)), shares, strict=True):
+        np.testing.assert_array_equal(found, from_median[: math.ceil(share * 64 - 1e-9)])
     assert set(RULES) == set(STRATEGIES) - {"no-effect", "CB-linear-length", "CB-root-length"} | set(FILTERS)
 
 
