@@ -38,6 +38,21 @@ def test_a_file_that_is_not_for_a_command_is_named(tmp_path):
         assert_one_line(run(*flags, module=f"experiments.{command}"), message)
 
 
+def test_a_file_that_names_itself_is_read_once(tmp_path):
+    path = tmp_path / "own.flags"
+    path.write_text(f"--flagfile={path}\n--model=rasch\n")
+    responses = REPOSITORY / "docs" / "guide" / "responses.csv"
+    result = run(
+        f"--flagfile={path}",
+        f"--responses={responses}",
+        f"--output_dir={tmp_path / 'fit'}",
+        module="experiments.fit_irt",
+    )
+    assert result.returncode == 0, result.stderr
+    assert "circular flagfile dependency" in result.stderr
+    assert '"model": "rasch"' in (tmp_path / "fit" / "fit.json").read_text()
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_a_preset_says_what_it_is(path):
     text = path.read_text(encoding="ascii")  # absl reads it in whatever encoding the machine has
