@@ -132,15 +132,15 @@ def train_generator(
     x = jnp.asarray(images.reshape(len(images), -1) / format.scale, jnp.float32)
     conditions = conditions_of(generator, task.train.labels, b)
     order = np.random.default_rng(seed).permutation(len(images))
-    last, rest = np.split(order, [len(images) // HELD_OUT])
+    held_out, learned = ((x[rows], conditions[rows]) for rows in np.split(order, [len(images) // HELD_OUT]))
     trainer = _trainer(x.shape[1], conditions.shape[1], settings)
     parameters, state = trainer.begin(jax.random.key(seed))
     best, bounds = parameters, []
     for epoch in range(settings.max_epochs):
         key = jax.random.fold_in(jax.random.key(seed), epoch)
-        parameters, state = trainer.epoch(parameters, state, x[rest], conditions[rest], key)
+        parameters, state = trainer.epoch(parameters, state, *learned, key)
         # the same z each time: what changes is the generator
-        bounds.append(float(trainer.bound(parameters, x[last], conditions[last], jax.random.key(seed))))
+        bounds.append(float(trainer.bound(parameters, *held_out, jax.random.key(seed))))
         if not np.isfinite(bounds[-1]):
             raise InputError(f"the generator diverged in epoch {epoch + 1}: give a lower learning rate")
         if on_epoch is not None:
