@@ -13,6 +13,7 @@ from experiments.reports import markdown
 from irtjax.plots.soft_labels import divergence, divergence_by_difficulty, gold_probabilities
 from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable, interval
+from irtjax.soft_labels.allocation import CHOICES, divergence_by_budget
 from irtjax.soft_labels.labels import DIVERGENCES, by_quarter, divergence_by_number, gold_histogram, kl
 from irtjax.storage.files import write_csv
 
@@ -27,6 +28,7 @@ PUBLISHED = {
 MOST_CLASSES = 5  # of confusion matrices that are shown in full
 OF_CONTROL, CONTROL = "I-CCE", "I-CCE permuted"  # soft labels of the items, and exchanged within their class
 RUNS = 20  # of drawing people one after the other
+BUDGETS, RUNS_OF_CHOICE = (2, 5, 10, 20, 50), 5  # labels per item; draws for each way to choose where they go
 
 
 def write(
@@ -48,6 +50,7 @@ def write(
         "removed": found.removed,
         "source": source,
         "people": None if found.answers is None else _people(found, settings.seed, directory),
+        "allocation": None if source == "predictions" else _allocation(found, settings.seed, directory),
         "networks": None if compared is None else _networks(compared, directory),
         **_confusion(pd.read_csv(folder / "confusion.csv")),
     }
@@ -116,6 +119,18 @@ def _people(found: Found, seed: int, directory: Path) -> dict[str, Any]:
     save_figure(divergence(table), directory / "divergence.png")
     means = table.groupby("people")[[*DIVERGENCES, "unseen"]].mean().loc[shown]
     return {"people": answers.num_people, "items": len(answers.item_ids), "runs": RUNS, "table": means.T}
+
+
+def _allocation(found: Found, seed: int, directory: Path) -> dict[str, Any] | None:
+    """Divergence of soft labels from those of all, by what the next label goes to; None without numbers of answers."""
+    counts = None if found.items.counts is None else np.asarray(found.items.counts)
+    if counts is None or counts.sum(1).min() <= min(BUDGETS):
+        return None
+    budgets = [number for number in BUDGETS if number < counts.sum(1).min()]
+    table = divergence_by_budget(counts, budgets, runs=RUNS_OF_CHOICE, seed=seed)
+    write_csv(table, directory / "allocation.csv")
+    means = table.groupby(["choice", "labels"]).kl.mean().unstack().loc[list(CHOICES)]
+    return {"items": len(counts), "runs": RUNS_OF_CHOICE, "table": means}
 
 
 def _networks(table: pd.DataFrame, directory: Path) -> dict[str, Any]:
