@@ -112,7 +112,8 @@ def flow() -> Figure:
 
 # Where a room stands from left to right, and its colours; one that is not named stands in the middle.
 COLUMNS = {
-    "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1, "synthetic": 0.5,
+    "tasks": 0, "networks": 0, "training": 0, "crowd": 0, "pretrained": 0, "storage": 0, "arguments": 1, "joint": 1,
+    "synthetic": 0.5,
     "tensorboard": 2.4, "soft_labels": 2, "responses": 1.8, "processes": 2, "evaluation": 1.8, "selection": 1.5,
     "plots": 2.2, "scale": 3, "comparison": 3, "fitting": 3, "explanatory": 3, "estimation": 3, "integration": 2.4,
     "item_models": 3, "kernels": 3, "fits": 3, "scoring": 3, "svi": 2.4,

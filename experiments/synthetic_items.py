@@ -5,13 +5,14 @@ asked for at difficulties from the 5% to the 95% point of these; a control has l
 out anew among the images of a class. A fresh crowd says how hard they are:
 
   python -m experiments.synthetic_items --task=digits --items=runs/digits/fit/items.csv --output_dir=runs/synthetic
-  python -m experiments.crowd --task=digits --extra_items=runs/synthetic/generated.npz --seed=1 --output_dir=runs/fresh
+  python -m experiments.crowd --task=digits --stop_on=train --extra_items=runs/synthetic/generated.npz --seed=1 \
+    --output_dir=runs/fresh
   python -m experiments.compare_difficulty --items=runs/synthetic/items.csv \
     --responses=runs/fresh/crowd/responses_extra.npz --names=asked,crowd --output_dir=runs/asked
 
 Writes generated.npz (images, labels and item_id), items.csv and control.csv (the difficulty asked for of each image,
 and whether a support vector machine gives it the class asked for), levels.csv and generated.png. Method and results:
-docs/results/synthetic_items.md. On 2 CPU cores, half a minute for the digits.
+docs/results/synthetic_items.md. On 2 CPU cores, a quarter of a minute for the digits.
 """
 
 from absl import flags

@@ -1,5 +1,6 @@
 """Images of a chosen class and difficulty, by the flags of `experiments.synthetic_items`."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ from absl import flags
 from experiments.common import app, factory, flag_settings, formulas
 from experiments.common.progress import fit_bar
 from experiments.common.task_items import items_of
+from irtjax.errors import InputError
 from irtjax.plots.difficulty import by_level
 from irtjax.plots.style import save_figure
 from irtjax.storage.files import write_csv
-from irtjax.synthetic.generator import Settings, generate, require_sound, train_generator
+from irtjax.synthetic.generator import Settings, generate, require_difficulties, require_images, train_generator
 from irtjax.tasks import Task
 
 FLAGS = flags.FLAGS
@@ -27,41 +29,47 @@ def run() -> None:
     chosen = flag_settings.from_flags()
     task = factory.load_task(chosen, FLAGS.data_dir)
     known = items_of(FLAGS.items, task).difficulty.to_numpy()
+    require_images(task)
     with app.naming(FLAGS.items):
-        require_sound(task, known)
+        require_difficulties(task, known)
+        low, high = np.quantile(known, ENDS)
+        if low == high:
+            raise InputError(f"nine of ten difficulties are {low:g}: there are no levels to ask for")
+    with formulas.guarded_results(FLAGS.output_dir, FILES) as directory:
+        _make(task, known, np.linspace(low, high, FLAGS.levels), chosen.seed, directory)
+    print(f"Done: {FLAGS.output_dir}/{', '.join(FILES)}")
+
+
+def _make(task: Task, known: np.ndarray, levels: np.ndarray, seed: int, directory: Path) -> None:
+    """Both sets of images, and what the judge says of them."""
     number = task.num_classes
-    low, high = np.quantile(known, ENDS)
-    levels = np.linspace(low, high, FLAGS.levels)
-    labels = np.repeat(np.arange(number), FLAGS.levels * FLAGS.per_level)
+    labels = np.repeat(np.arange(number), levels.size * FLAGS.per_level)
     asked = np.tile(np.repeat(levels, FLAGS.per_level), number)
     settings = Settings(latent=FLAGS.latent, hidden=FLAGS.hidden)
     images, tables = [], {}
-    judge = _judge(task, chosen.seed)
-    for name, difficulty in (("items", known), ("control", _dealt(task, known, chosen.seed))):
+    judge = _judge(task, seed)
+    for name, difficulty in (("items", known), ("control", _dealt(task, known, seed))):
         with fit_bar(name, "bound") as on_step:
-            generator = train_generator(task, difficulty, settings, seed=chosen.seed, on_epoch=on_step)
-        images.append(generate(generator, labels, asked, seed=chosen.seed))
+            generator = train_generator(task, difficulty, settings, seed=seed, on_epoch=on_step)
+        images.append(generate(generator, labels, asked, seed=seed))
         ids = [f"{'synthetic' if name == 'items' else name}_{at:05d}" for at in range(labels.size)]
         kept = judge.predict(_rows(images[-1])) == labels
         classes = np.array(task.classes)[labels]
         tables[name] = pd.DataFrame({"item_id": ids, "label": classes, "difficulty": asked, "class_kept": kept})
-    summary = pd.concat(tables, names=["set", None]).groupby(["set", "difficulty"], sort=False).class_kept
-    of_levels = summary.agg(images="size", class_kept="mean").reset_index()
+        write_csv(tables[name], directory / f"{name}.csv")
+    arrays: dict[str, Any] = {"images": np.concatenate(images), "labels": np.tile(labels, 2)}
+    ids = pd.concat(tables.values()).item_id.to_numpy(str)
+    np.savez_compressed(directory / "generated.npz", allow_pickle=False, **arrays, item_id=ids)
+    of_levels = pd.concat(tables, names=["set", None]).groupby(["set", "difficulty"], sort=False).class_kept
+    summary = of_levels.agg(images="size", class_kept="mean").reset_index()
+    write_csv(summary, directory / "levels.csv")
+    title = f"Generated {task.name}, by the difficulty asked for"
+    save_figure(by_level(images[0], labels, task.classes, asked, title), directory / "generated.png")
     held_out = float((judge.predict(_rows(task.validation.inputs)) == task.validation.labels).mean())
-    with formulas.guarded_results(FLAGS.output_dir, FILES) as directory:
-        arrays: dict[str, Any] = {"images": np.concatenate(images), "labels": np.tile(labels, 2)}
-        ids = pd.concat(tables.values()).item_id.to_numpy(str)
-        np.savez_compressed(directory / "generated.npz", allow_pickle=False, **arrays, item_id=ids)
-        for name, table in tables.items():
-            write_csv(table, directory / f"{name}.csv")
-        write_csv(of_levels, directory / "levels.csv")
-        title = f"Generated {task.name}, by the difficulty asked for"
-        save_figure(by_level(images[0], labels, task.classes, asked, title), directory / "generated.png")
-    wide = of_levels.pivot(index="difficulty", columns="set", values="class_kept")[list(tables)] * 100
+    wide = summary.pivot(index="difficulty", columns="set", values="class_kept")[list(tables)] * 100
     print(f"{labels.size:,} images, {FLAGS.per_level} of each class at each difficulty; % that keep their class, by a")
     print(f"support vector machine with {100 * held_out:.1f}% of the validation images right:")
     print(wide.rename(columns={"items": "asked for"}).rename_axis(columns=None).round(1).to_string())
-    print(f"Done: {FLAGS.output_dir}/{', '.join(FILES)}")
 
 
 def _dealt(task: Task, difficulty: np.ndarray, seed: int) -> np.ndarray:

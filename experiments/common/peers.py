@@ -154,5 +154,5 @@ def _join(last_word: Callable[[str], None]) -> None:
         os._exit(LOST)
     if unlike is not None:
         last_word(unlike)
-        leave(store, "irtjax/unlike", same_command.SECONDS)  # all others find a difference, too
+        leave(store, "irtjax/unlike", same_command.SECONDS)  # all others find one, too
         os._exit(FAILED)  # left to Python, the end would wait for the others

@@ -5,6 +5,7 @@ Where programs differ, processes wait for each other without end; where response
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 from pathlib import Path
@@ -18,21 +19,33 @@ SECONDS = 60  # in which all have compared
 
 
 def difference(store: Any, process: int, number: int) -> str | None:
-    """In words, the first flag or file that this process and another one do not share; None if there is none.
+    """In words, the first flag or file that two processes do not share, if possible this one; None if there is none.
+
+    Where two differ all processes say so, also one that has not the file in which they do.
 
     Args:
         store: keys of the runtime that has joined them.
         process: this one.
         number: of processes, as this one was told.
+
+    Raises:
+        JaxRuntimeError: another process is gone, or has said nothing for `SECONDS`.
     """
     mine = said()
     store.key_value_set(_key(process), json.dumps(mine))
-    for other in set(range(number)) - {process}:
-        theirs = json.loads(store.blocking_key_value_get(_key(other), 1000 * SECONDS))
-        found = between(mine, theirs, process, other)
-        if found is not None:
-            return found
-    return None
+    theirs = {
+        other: json.loads(store.blocking_key_value_get(_key(other), 1000 * SECONDS))
+        for other in range(number)
+        if other != process
+    }
+    return among({process: mine} | theirs)
+
+
+def among(everyone: dict[int, dict[str, dict[str, Any]]]) -> str | None:
+    """What the first difference of any two processes is, in words; pairs with the first of them come first."""
+    pairs = itertools.combinations(everyone, 2)
+    found = (between(everyone[one], everyone[other], one, other) for one, other in pairs)
+    return next((words for words in found if words is not None), None)
 
 
 def said() -> dict[str, dict[str, Any]]:

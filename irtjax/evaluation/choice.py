@@ -99,7 +99,7 @@ def choose_item(
 
 
 def highest(gain: Float[AnyArray, " I"], allowed: AnyArray | bool = True) -> Int[jax.Array, ""]:
-    """Position of the largest gain among the items that are allowed, the first of equal ones."""
+    """Position of the largest gain among the items that are allowed, the first of equal ones; gains are finite."""
     value = jnp.where(allowed, gain, -jnp.inf)
     size = -(-gain.size // PARTS)
     value = jnp.pad(value, (0, PARTS * size - gain.size), constant_values=-jnp.inf)

@@ -14,7 +14,7 @@ from irtjax.plots.style import COLOURS, line_styles, literal, plain, short
 
 MOST_ALL_PAIRS = 4  # columns of which each two have a panel
 MOST_POINTS = 2000
-MOST_PICTURED = 20  # classes of which images are shown
+MOST_PICTURED = 20  # classes, or difficulties, of which images are shown
 LONGEST_CLASS = 15  # characters of the name of a class above a small image
 FEWEST_OUTLINED = 10
 OUTERMOST = 0.01
@@ -107,7 +107,7 @@ def contact_sheet(
 def by_level(
     images: np.ndarray, labels: np.ndarray, classes: Sequence[str], difficulty: np.ndarray, title: str
 ) -> Figure:
-    """The first image of each class, in rows, at each difficulty, in columns.
+    """The first image of each class, in rows, at each difficulty, in columns; of many, at `MOST_PICTURED` of them.
 
     Args:
         images: (N, H, W, channels), shown as in `contact_sheet`.
@@ -117,6 +117,7 @@ def by_level(
         title: of the figure.
     """
     rows, levels = np.unique(labels)[:MOST_PICTURED], np.unique(difficulty)
+    levels = levels[np.unique(np.linspace(0, levels.size - 1, MOST_PICTURED).round().astype(int))]
     figure = Figure(figsize=(0.75 * len(levels) + 1.2, 0.75 * len(rows) + 0.8), layout="constrained")
     axes = figure.subplots(len(rows), len(levels), squeeze=False)
     for line, label in zip(axes, rows, strict=True):

@@ -15,7 +15,8 @@ STRATEGIES = (  # of curricula
     BASELINE, NO_EFFECT, "CB-linear", "CB-root", "CB-linear-average", "CB-root-average", "CB-linear-length",
     "CB-root-length", "DDaCLAE", "DDaCLAE-hard", "window",
 )  # fmt: skip
-USUAL = tuple(name for name in STRATEGIES if not name.endswith("-average"))  # the others no study has measured
+AVERAGE_FIRST = ("CB-linear-average", "CB-root-average")  # proposed by Lalor (2020), run by no study
+USUAL = tuple(name for name in STRATEGIES if name not in AVERAGE_FIRST)
 PROBE_ERROR = 0.005  # standard error that the selected share may have
 
 

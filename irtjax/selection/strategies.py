@@ -81,6 +81,9 @@ def scale_of(order: Order, task: Task, difficulty: Float[AnyArray, " N"]) -> Sha
         order: of the examples.
         task: theirs.
         difficulty: (N,) in logits; average is its mean.
+
+    Returns:
+        (N,) difficulties, words of a text, or distances from the average difficulty in logits.
     """
     if order is Order.SHORTEST:
         return lengths_of_first(task)
@@ -88,7 +91,15 @@ def scale_of(order: Order, task: Task, difficulty: Float[AnyArray, " N"]) -> Sha
 
 
 def from_average(difficulty: Float[AnyArray, " N"], centre: str = "difficulty") -> Float[np.ndarray, " N"]:
-    """How far difficulties are from the average one, |b - c|, in logits (`irtjax.selection.filtering.centre_of`)."""
+    """How far difficulties are from the average one, |b - c|, in logits.
+
+    Args:
+        difficulty: (N,) b.
+        centre: what is average, see `irtjax.selection.filtering.centre_of`.
+
+    Raises:
+        InputError: unknown centre.
+    """
     return np.abs(np.asarray(difficulty) - centre_of(difficulty, centre))
 
 

@@ -15,13 +15,15 @@ import numpy as np
 import optax
 from flax import nnx
 
-from irtjax.arguments import bounded, checks_types, require_bounds
+from irtjax.arguments import bounded, checks_types, require_bounds, whole_number
 from irtjax.errors import InputError
 from irtjax.item_models.tables import MOST
 from irtjax.tasks import Task
 from irtjax.tasks.task import ImageFormat
 from irtjax.types import AnyArray, Float, Int
 
+LEAST_SPREAD = 1e-6  # logits; difficulties that spread less are equal
+MOST_SEED = 2**32 - 1
 HELD_OUT = 10  # one in so many training images says when to stop
 OnEpoch = Callable[[int, float], None]
 
@@ -121,10 +123,11 @@ def train_generator(
 
     Raises:
         InputError: the task has no images, fewer than 20, or values out of range; not one finite difficulty for each;
-            or all are equal.
+            or all are equal; a seed below 0.
     """
     settings = settings or Settings()
-    format, images, b = require_sound(task, difficulty)
+    format, images = require_images(task)
+    b, seed = require_difficulties(task, difficulty), whole_number("seed", seed, 0, MOST_SEED)
     generator = Generator(
         parameters=None, settings=settings, shape=images.shape[1:], dtype=images.dtype, scale=format.scale,
         num_classes=task.num_classes, mean=float(b.mean()), sd=float(b.std()), bounds=np.zeros(0),
@@ -145,7 +148,7 @@ def train_generator(
             raise InputError(f"the generator diverged in epoch {epoch + 1}: give a lower learning rate")
         if on_epoch is not None:
             on_epoch(epoch, bounds[-1])
-        if bounds[-1] == max(bounds):
+        if epoch == int(np.argmax(bounds)):
             best = parameters
         elif epoch - int(np.argmax(bounds)) >= settings.patience:
             break
@@ -168,13 +171,13 @@ def generate(
         (M, H, W, channels) in the dtype and on the scale of the task's images.
 
     Raises:
-        InputError: not one finite difficulty for each label, or a label that is no class.
+        InputError: not one finite difficulty for each label, a label that is no class, or a seed below 0.
     """
-    labels, b = np.asarray(labels), np.asarray(difficulty, float)
-    if labels.shape != b.shape or labels.ndim != 1 or not np.isfinite(b).all():
+    labels, b, seed = np.asarray(labels), np.asarray(difficulty, float), whole_number("seed", seed, 0, MOST_SEED)
+    if labels.shape != b.shape or labels.ndim != 1 or not (np.abs(b) < MOST).all():
         raise InputError(f"difficulties of shape {b.shape} for {labels.size} labels, expected a finite number for each")
-    if labels.size and not (labels.min() >= 0 and labels.max() < generator.num_classes):
-        raise InputError(f"labels from {labels.min()} to {labels.max()}, expected 0 to {generator.num_classes - 1}")
+    if labels.size and not (labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < generator.num_classes):
+        raise InputError(f"labels {labels[:3].tolist()}, expected integers from 0 to {generator.num_classes - 1}")
     z = jax.random.normal(jax.random.key(seed), (len(labels), generator.settings.latent))
     conditions = conditions_of(generator, labels, b)
     trainer = _trainer(int(np.prod(generator.shape)), conditions.shape[1], generator.settings)
@@ -199,7 +202,7 @@ class _Trainer(NamedTuple):
 
 @functools.cache
 def _trainer(pixels: int, conditions: int, settings: Settings) -> _Trainer:
-    """The jitted functions of a generator of one size."""
+    """The jitted functions of a generator of one size and settings."""
 
     def make(key: jax.Array) -> _Autoencoder:
         return _Autoencoder(pixels, conditions, settings, rngs=nnx.Rngs(key))
@@ -244,28 +247,39 @@ def _trainer(pixels: int, conditions: int, settings: Settings) -> _Trainer:
     return _Trainer(begin, epoch, jax.jit(bound), decode)
 
 
-def require_sound(task: Task, difficulty: Any) -> tuple[ImageFormat, np.ndarray, np.ndarray]:
-    """The format and the training images, (N, H, W, channels), and their difficulties.
+def require_images(task: Task) -> tuple[ImageFormat, np.ndarray]:
+    """The format and the training images, (N, H, W, channels).
 
     Raises:
         InputError: see `train_generator`.
     """
-    images, b = task.train.inputs, np.asarray(difficulty, float)
+    images = task.train.inputs
     if not isinstance(task.format, ImageFormat) or isinstance(images, tuple) or task.train.texts is not None:
         raise InputError(f"{task.name} has no images: a generator draws images")
-    if not 0 <= images.min() <= images.max() <= task.format.scale:
-        raise InputError(
-            f"{task.name}: images with values outside of 0 to {task.format.scale:g}, which no share of ink is"
-        )
     if len(images) < 2 * HELD_OUT:
         raise InputError(f"{task.name}: {len(images)} training images, expected {2 * HELD_OUT} or more")
-    if b.shape != (len(images),):
-        raise InputError(f"{b.size:,} difficulties for {len(images):,} training images, expected one each")
+    if not 0 <= images.min() <= images.max() <= task.format.scale:
+        raise InputError(
+            f"{task.name}: images with values from {images.min():g} to {images.max():g}, expected 0 to "
+            f"{task.format.scale:g}: rescale them"
+        )
+    return task.format, images
+
+
+def require_difficulties(task: Task, difficulty: Any) -> Float[np.ndarray, " N"]:
+    """The difficulties of the training images.
+
+    Raises:
+        InputError: see `train_generator`.
+    """
+    b, number = np.asarray(difficulty, float), len(task.train.labels)
+    if b.shape != (number,):
+        raise InputError(f"{b.size:,} difficulties for {number:,} training images, expected one each")
     if not (np.abs(b) < MOST).all():
         at = int(np.argmax(~(np.abs(b) < MOST)))
         raise InputError(
             f"training example {str(task.train.ids[at])!r}: difficulty {b[at]:g}, expected a finite number"
         )
-    if np.ptp(b) == 0:
+    if b.std() < LEAST_SPREAD:
         raise InputError("all training items are equally difficult: nothing is to be learned of that")
-    return task.format, images, b
+    return b

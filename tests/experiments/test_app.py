@@ -295,10 +295,11 @@ def test_output_may_go_anywhere():
 
 @pytest.mark.slow
 def test_results_are_the_same_in_every_locale_and_time_zone(tmp_path):
-    """Also where ids are of letters that the encoding of the locale has not. Locales are made where that can be."""
+    """Also where ids are of letters that the encoding of the locale has not."""
     for language in ("tr_TR", "de_DE"):
-        if shutil.which("localedef"):
-            subprocess.run(["localedef", "-i", language, "-f", "UTF-8", tmp_path / f"{language}.UTF-8"], check=False)
+        if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales", language).exists():
+            pytest.skip(f"no localedef, or no source of {language}, to make the locale from")
+        subprocess.run(["localedef", "-i", language, "-f", "UTF-8", tmp_path / f"{language}.UTF-8"], check=True)
     table = tmp_path / "responses.csv"
     lines = (REPOSITORY / "docs" / "guide" / "responses.csv").read_text().splitlines()
     header = lines[0].split(",")
@@ -308,7 +309,7 @@ def test_results_are_the_same_in_every_locale_and_time_zone(tmp_path):
         {"LC_ALL": "C.UTF-8", "TZ": "UTC"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "Pacific/Kiritimati"},
         {"LC_ALL": "tr_TR.UTF-8", "LOCPATH": str(tmp_path), "TZ": "America/St_Johns"},  # i and I are two letters there
-        {"LC_ALL": "de_DE.UTF-8", "LOCPATH": str(tmp_path), "TZ": "Europe/Berlin"},  # 0,5
+        {"LC_ALL": "de_DE.UTF-8", "LOCPATH": str(tmp_path), "TZ": "Europe/Berlin"},  # a comma is the decimal point
     ):
         out = tmp_path / place["TZ"].replace("/", "_")
         command = [sys.executable, "-m", "experiments.fit_irt", f"--responses={table}", f"--output_dir={out}"]

@@ -1,8 +1,10 @@
 """What processes compare before they begin."""
 
+import itertools
+
 import pytest
 
-from experiments.common.same_command import ENDS, between, prints_of
+from experiments.common.same_command import ENDS, among, between, prints_of
 
 
 def said(shown, **files):
@@ -32,6 +34,14 @@ def test_of_a_folder_processes_may_have_other_parts_but_no_other_files():
     assert between(mine, {"responses": said("r", r__index="z", r__second="c")}, 0, 1) == (
         "--responses: r/index of process 0 is not the file of process 1: copy one to all"
     )
+
+
+def test_a_process_without_the_file_in_which_others_differ_says_so_too():
+    one, other = {"responses": said("r", r__first="a")}, {"responses": said("r", r__first="b")}
+    without = {"responses": said("r", r__second="c")}
+    for order in itertools.permutations([(0, one), (1, without), (2, other)]):
+        assert "r/first of process" in among(dict(order))
+    assert among({0: one, 1: without, 2: one}) is None
 
 
 @pytest.mark.parametrize("at", [0, ENDS - 1, 2 * ENDS + 4])

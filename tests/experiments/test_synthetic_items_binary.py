@@ -48,7 +48,14 @@ def test_images_follow_the_difficulty_and_those_of_the_control_do_not(items, tmp
 
 def test_bad_input_gets_one_line(items, tmp_path):
     pd.read_csv(items).assign(difficulty=1.0).to_csv(tmp_path / "equal.csv", index=False)
+    pd.read_csv(items).assign(difficulty=lambda table: np.where(table.index < 5, 1.0, 0.0)).to_csv(
+        tmp_path / "tied.csv"
+    )
+    (tmp_path / "file").write_text("")
     cases = [
+        (["--items={tmp}/tied.csv"], "tied.csv: nine of ten difficulties are 0"),
+        ([f"--items={items}", "--train_examples=15"], "digits: 15 training images, expected 20 or more"),
+        ([f"--items={items}", "--output_dir={tmp}/file"], "file: is a file"),
         (["--items={tmp}/equal.csv"], "equal.csv: all training items are equally difficult"),
         (["--items={tmp}/none.csv"], "none.csv"),
         ([f"--items={items}", "--levels=1"], "levels"),

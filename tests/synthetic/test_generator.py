@@ -105,11 +105,27 @@ def test_what_cannot_be_learned_from_is_refused(task, change, message):
 
 @pytest.mark.parametrize(
     ("labels", "difficulty", "message"),
-    [([0, 1], [0.0], "for 2 labels"), ([0], [np.inf], "finite"), ([2], [0.0], "labels from 2 to 2, expected 0 to 1")],
+    [
+        ([0, 1], [0.0], "for 2 labels"),
+        ([0], [np.inf], "finite"),
+        ([0], [1e39], "finite"),
+        ([2], [0.0], r"labels \[2\], expected integers from 0 to 1"),
+        ([0.5], [0.0], "expected integers"),
+        ([True], [0.0], "expected integers"),
+        (["a"], [0.0], "expected integers"),
+    ],
 )
 def test_what_cannot_be_drawn_is_refused(generator, labels, difficulty, message):
     with pytest.raises(InputError, match=message):
         generate(generator, np.array(labels), np.array(difficulty))
+
+
+def test_bad_seeds_are_named(task, generator):
+    for seed in (-1, 2**70):
+        with pytest.raises(InputError, match="seed"):
+            generate(generator, [0], [0.0], seed=seed)
+        with pytest.raises(InputError, match="seed"):
+            train_generator(*task, SMALL, seed=seed)
 
 
 def test_bad_settings_are_named():
