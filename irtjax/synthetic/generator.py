@@ -41,7 +41,7 @@ class Settings:
         learning_rate: of Adam.
     """
 
-    latent: int = bounded(8, 1, 1024)
+    latent: int = bounded(2, 1, 1024)
     hidden: int = bounded(256, 1, 65_536)
     max_epochs: int = bounded(500, 1)
     patience: int = bounded(20, 1)
