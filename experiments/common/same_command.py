@@ -33,16 +33,17 @@ def difference(store: Any, process: int, number: int) -> str | None:
     """
     mine = said()
     store.key_value_set(_key(process), json.dumps(mine))
-    theirs = {
-        other: json.loads(store.blocking_key_value_get(_key(other), 1000 * SECONDS))
-        for other in range(number)
-        if other != process
-    }
-    return among({process: mine} | theirs)
+    theirs = {}
+    for other in set(range(number)) - {process}:
+        theirs[other] = json.loads(store.blocking_key_value_get(_key(other), 1000 * SECONDS))
+        found = between(mine, theirs[other], process, other)
+        if found is not None:  # at once: where the numbers of processes differ, some never come
+            return found
+    return among(theirs)
 
 
 def among(everyone: dict[int, dict[str, dict[str, Any]]]) -> str | None:
-    """What the first difference of any two processes is, in words; pairs with the first of them come first."""
+    """What the first difference of any two processes is, in words; None if there is none."""
     pairs = itertools.combinations(everyone, 2)
     found = (between(everyone[one], everyone[other], one, other) for one, other in pairs)
     return next((words for words in found if words is not None), None)
