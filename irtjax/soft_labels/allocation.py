@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from scipy.special import digamma
+from scipy.stats import entropy
 
 from irtjax.arguments import checks_types, whole_number
 from irtjax.errors import InputError
-from irtjax.soft_labels.labels import kl
+from irtjax.soft_labels.labels import DIVERGENCES, soft_labels
 from irtjax.types import AnyArray, Float, Int
 
 ADDED = 0.5  # to each class, as Jeffreys' prior of shares has it
@@ -55,8 +56,7 @@ def entropy_so_far(counts: Float[AnyArray, "*B C"]) -> Float[np.ndarray, "*B"]:
     Args:
         counts: (..., C) labels of each class.
     """
-    share = (np.asarray(counts, float) + ADDED) / (np.asarray(counts, float) + ADDED).sum(-1, keepdims=True)
-    return -(share * np.log(share)).sum(-1)
+    return entropy(np.asarray(counts, float) + ADDED, axis=-1)
 
 
 # what the next label goes to: the item of the largest value, given its labels so far
@@ -95,15 +95,14 @@ def divergence_by_budget(
     budgets = sorted(set(budgets))
     if not budgets or budgets[0] < 1 or budgets[-1] > least:
         raise InputError(f"`budgets` {budgets}: expected 1 to {least:,} labels, as many as every item has")
-    everyone = counts / counts.sum(1, keepdims=True)
+    everyone = soft_labels(counts)
     rows = []
     for run in range(runs):
         rng = np.random.default_rng((seed, run))
         drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
         for choice, value in CHOICES.items():
             for budget, found in _spent(drawn, counts.shape[1], budgets, value, rng.random(len(counts)).tolist()):
-                share = (found + ADDED) / (found + ADDED).sum(1, keepdims=True)
-                divergence = float(kl(everyone, share).mean())
+                divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
                 rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
     return pd.DataFrame(rows)
 
