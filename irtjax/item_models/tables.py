@@ -12,6 +12,7 @@ from irtjax.kernels.models import ItemParameters
 from irtjax.types import Float
 
 MOST = 1e9  # logits: a slope or an intercept that is no mistake
+LEAST_SPREAD = 1e-6  # logits: difficulties that spread less are equal
 ALIKE = 0.85  # of two names, from which on one may be the other misspelt
 WITHOUT_EFFECT = {"discrimination": 1.0, "guessing": 0.0, "upper": 1.0}
 OTHER_NAMES = {  # of parameters that a table may leave out, in other programs

@@ -10,7 +10,7 @@ import numpy as np
 
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
-from irtjax.item_models.tables import MOST
+from irtjax.item_models.tables import LEAST_SPREAD, MOST
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
 from irtjax.tasks import Task
 from irtjax.tasks.task import Split
@@ -18,8 +18,6 @@ from irtjax.training.loop import OnEpoch
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
-
-LEAST_SPREAD = 1e-6  # logits; difficulties that spread less are equal
 
 
 class Difficulties(NamedTuple):

@@ -17,12 +17,11 @@ from flax import nnx
 
 from irtjax.arguments import bounded, checks_types, require_bounds, whole_number
 from irtjax.errors import InputError
-from irtjax.item_models.tables import MOST
+from irtjax.item_models.tables import LEAST_SPREAD, MOST
 from irtjax.tasks import Task
 from irtjax.tasks.task import ImageFormat
 from irtjax.types import AnyArray, Float, Int
 
-LEAST_SPREAD = 1e-6  # logits; difficulties that spread less are equal
 MOST_SEED = 2**32 - 1
 HELD_OUT = 10  # one in so many training images says when to stop
 OnEpoch = Callable[[int, float], None]
