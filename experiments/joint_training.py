@@ -1,7 +1,8 @@
 r"""Can a network learn a task and predict how difficult its items are? Trains on both, and on the task alone.
 
-A second head predicts the difficulty of the item that is read, with a standard deviation, from a crowd's
-difficulties of the training items (--items). Networks of one seed begin with the same weights.
+A second head predicts the difficulty of the item that is read, with a standard deviation. It learns from a crowd's
+difficulties of the training items (--items), or from the network's own answers after each epoch. Networks of one seed
+begin with the same weights.
 
   python -m experiments.joint_training --task=digits --items=runs/digits/fit/items.csv \
     --test_items=runs/digits/test/items.csv --output_dir=runs/joint
@@ -24,6 +25,13 @@ flags.DEFINE_float(
 )
 define_path("outside", "text: CSV of ids and texts that are of none of the classes")
 flags.DEFINE_list("outside_columns", [], "its columns of text, one or two (default: text, or premise and hypothesis)")
+flags.DEFINE_float(
+    "attack",
+    0.1,
+    "images: step of the fast gradient sign method against each network, as a share of the range of pixels; 0 for none",
+    lower_bound=0,
+    upper_bound=1,
+)
 flags.DEFINE_integer("seeds", 10, "networks for each method", lower_bound=1, upper_bound=LARGEST)
 USED = settings.of_training()
 task_flags.define_flags(USED)

@@ -233,7 +233,7 @@ def training_by_passes(mesh: jax.sharding.Mesh, sizes: Sizes = SMALL, seeds: int
     program = mixture.Mixture((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
     number = len(task.train.labels)
     over = mixture.Stream(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
-    problem = mixture._Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
+    problem = mixture.Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
     return _epochs("passes", program, mesh, seeds, problem, "bfloat16")
 
 

@@ -12,7 +12,9 @@ from irtjax.plots.style import save_figure
 from irtjax.selection.summary import detectable
 from irtjax.tasks import Task
 
+ATTACKED = "adversarial_accuracy"
 EXTREMES = 5  # items that are shown
+LEARNS = {"alone": "the task alone", "joint": "difficulties by the crowd", "own": "difficulties by its own answers"}
 SCORES = {"doubt": "1 - largest probability", "difficulty": "difficulty", "difficulty_sd": "its standard deviation"}
 
 
@@ -31,21 +33,33 @@ def write(task: Task, directory: Path, test: pd.DataFrame | None) -> dict[str, A
     if len(outside):
         save_figure(difficulties_by_set(said), directory / "outside.png")
         found = outside.groupby(["method", "score", "outside"], sort=False).auc.agg(markdown.mean_of).unstack()
-        values["outside"] = found[outside.outside.unique()].rename(index=SCORES, level="score").reset_index()
+        found = found[outside.outside.unique()].rename(index=SCORES, level="score").rename(index=LEARNS, level="method")
+        values["outside"] = found.reset_index()
     return values
 
 
 def _accuracy(networks: pd.DataFrame) -> dict[str, Any]:
-    """Epochs and test accuracies by what networks learn, and the change where they learn the difficulties too."""
+    """Epochs and accuracies by what networks learn, and the changes against the task alone."""
     wide = networks.pivot(index="seed", columns="method", values="test_accuracy") * 100
-    change = wide["joint"] - wide["alone"]
-    epochs = networks.groupby("method", sort=False).best_epoch.mean()
-    accuracies = pd.DataFrame({"epoch": epochs, "accuracy": {name: markdown.mean_of(wide[name]) for name in wide}})
+    methods = networks.groupby("method", sort=False)
+    rows = [
+        {
+            "learns": LEARNS[name],
+            "epoch": of_method.best_epoch.mean(),
+            "accuracy": markdown.mean_of(wide[name]),
+            "change": markdown.Mean(np.nan, np.nan)
+            if name == "alone"
+            else markdown.mean_of(wide[name] - wide["alone"]),
+            "detectable": np.nan if name == "alone" else detectable(wide[name] - wide["alone"]),
+        }
+        | ({"attacked": markdown.mean_of(of_method[ATTACKED] * 100)} if ATTACKED in of_method else {})
+        for name, of_method in methods
+    ]
+    own = networks[networks.method == "own"]
     return {
         "num_seeds": len(wide),
-        "accuracies": accuracies.loc[epochs.index],
-        "change": markdown.mean_of(change),
-        "detectable": detectable(change),
+        "accuracies": pd.DataFrame(rows),
+        "of_training_items": markdown.mean_of(own.spearman_train) if len(own) else None,
     }
 
 

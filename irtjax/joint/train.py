@@ -11,13 +11,18 @@ import numpy as np
 from irtjax.arguments import checks_types
 from irtjax.errors import InputError
 from irtjax.item_models.tables import LEAST_SPREAD, MOST
+from irtjax.joint.adversarial import attacked
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
+from irtjax.joint.own_answers import LearnsFromItself
+from irtjax.networks import Network
 from irtjax.tasks import Task
-from irtjax.tasks.task import Split
+from irtjax.tasks.task import ImageFormat, Split
 from irtjax.training.loop import OnEpoch
 from irtjax.training.mixture import Mixture, Stream, TrainedSeeds, train_seeds
 from irtjax.training.recipe import Recipe, make_trainer
 from irtjax.types import AnyArray, Float, Int
+
+ADVERSARIAL = "adversarial"  # the name of answers to images that were moved against the network
 
 
 class Difficulties(NamedTuple):
@@ -49,11 +54,12 @@ class Predictions(NamedTuple):
 @checks_types
 def train_jointly(
     task: Task,
-    difficulties: Difficulties,
+    difficulties: Difficulties | None,
     weight: float,
     *,
     recipe: Recipe,
     asked: Mapping[str, Split],
+    attack: float = 0.0,
     num_seeds: int = 10,
     first_seed: int = 0,
     on_epoch: OnEpoch | None = None,
@@ -65,22 +71,29 @@ def train_jointly(
 
     Args:
         task: what is learned.
-        difficulties: of the training items, such as those of `irtjax.fit` on a crowd's answers.
+        difficulties: of the training items, such as those of `irtjax.fit` on a crowd's answers; None for those by each
+            network's own answers after each epoch, see `own_answers.own_difficulties`.
         weight: λ, of the difficulties' part of the loss; 0 for a network that learns the task alone.
         recipe: how; an epoch is a pass over the training data.
-        asked: examples that the networks are asked about, by any name.
+        asked: examples that the networks are asked about, by any name but `ADVERSARIAL`.
+        attack: step of the fast gradient sign method against each network, as a share of the range of pixels: what it
+            says of the test images so moved is then among the answers, as `ADVERSARIAL`. 0 for none.
         num_seeds: S.
         first_seed: of initial weights and minibatches; the others are the numbers after it.
         on_epoch: see `irtjax.training.loop.train`.
         mesh: devices; None for all of this process.
 
     Returns:
-        What became of them; `answers` are the `Predictions` for each of the examples asked about.
+        What became of them; `answers` are the `Predictions` for each of the examples asked about. Without
+        difficulties, predictions are in standard deviations of the population of items, and `left` has the
+        `OwnDifficulties` of the training items by each network.
 
     Raises:
-        InputError: not one finite difficulty per training item, no spread among them, a standard deviation or a weight
-            that is negative, or a recipe that the task does not allow.
+        InputError: not one finite difficulty per training item, no spread among them, a standard deviation, a weight or
+            a step that is negative, a step against texts, or a recipe that the task does not allow.
     """
+    if not 0 <= weight < np.inf:
+        raise InputError(f"`weight`={weight}: expected a finite number, 0 or more")
     targets, mean, sd = _targets(task, difficulties, weight)
     number = task.num_classes
     trainer = dataclasses.replace(
@@ -88,8 +101,13 @@ def train_jointly(
     )
     steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
     stream = Stream(np.arange(len(targets), dtype=np.int32), targets, steps)
+    kind = Mixture if difficulties is not None else LearnsFromItself
+    readers: tuple[tuple[str, Network], ...] = ()
+    if attack:
+        asked = {**asked, ADVERSARIAL: task.test}
+        readers = ((ADVERSARIAL, attacked(trainer.network, number, attack, _range_of(task, attack))),)
     trained = train_seeds(
-        Mixture((trainer,), class_head(trainer.network, number), _predicted(number)),
+        kind((trainer,), class_head(trainer.network, number), _predicted(number), readers),
         (stream,),
         task,
         asked,
@@ -105,15 +123,28 @@ def train_jointly(
     return trained._replace(answers=answers)
 
 
-def _targets(task: Task, difficulties: Difficulties, weight: float) -> tuple[np.ndarray, float, float]:
-    """(N, 4) label, m, s and λ, with m of mean 0 and deviation 1; and the mean and deviation that it had."""
+def _targets(task: Task, difficulties: Difficulties | None, weight: float) -> tuple[np.ndarray, float, float]:
+    """(N, 4) label, m, s and λ, with m of mean 0 and deviation 1; and the mean and deviation that it had.
+
+    (N, 2) label and λ where difficulties are not known.
+    """
+    labels = task.train.labels
+    if difficulties is None:
+        return np.stack([labels, np.full(labels.shape, weight)], axis=1).astype(np.float32), 0.0, 1.0
     require_sound(task, difficulties)
     m, s = (np.asarray(column, float) for column in difficulties)
-    if not 0 <= weight < np.inf:
-        raise InputError(f"`weight`={weight}: expected a finite number, 0 or more")
     mean, sd = float(m.mean()), float(m.std())
-    columns = task.train.labels, (m - mean) / sd, s / sd, np.full(m.shape, weight)
+    columns = labels, (m - mean) / sd, s / sd, np.full(m.shape, weight)
     return np.stack(columns, axis=1).astype(np.float32), mean, sd
+
+
+def _range_of(task: Task, attack: float) -> float:
+    """The largest stored value of a pixel, for an attack of a sound step."""
+    if not 0 < attack <= 1:
+        raise InputError(f"`attack`={attack}: expected a share of the range of pixels, from 0 to 1")
+    if not isinstance(task.format, ImageFormat):
+        raise InputError(f"`attack`={attack}: {task.name} has no images whose pixels could be moved")
+    return task.format.scale
 
 
 def require_sound(task: Task, difficulties: Difficulties) -> None:

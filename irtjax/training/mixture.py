@@ -41,7 +41,7 @@ class Stream(NamedTuple):
     steps: AnyArray
 
 
-class _Problem(NamedTuple):
+class Problem(NamedTuple):
     """Arrays that no epoch changes."""
 
     data: Data
@@ -58,44 +58,50 @@ class Mixture:
         trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
         network: whose accuracy on the validation split counts.
         of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
+        readers: splits, by name, that are asked of another network with the parameters of the trained one.
     """
 
     trainers: tuple[Trainer, ...]
     network: Network
     of: Callable[[jax.Array], Any]
+    readers: tuple[tuple[str, Network], ...] = ()
 
     @property
     def trainer(self) -> Trainer:
         """The first."""
         return self.trainers[0]
 
-    def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, None]:
-        """Networks of some keys; epochs leave nothing else to each other."""
-        plans = _plan(problem, problem.streams[0], keys)
+    def begin(self, problem: Problem, keys: jax.Array) -> tuple[Learner, Any]:
+        """Networks of some keys, and what their epochs leave to each other: nothing."""
+        plans = plan(problem, problem.streams[0], keys)
         return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.initial), None
 
+    def plans(self, problem: Problem, learners: Learner, memory: Any) -> tuple[Plan, ...]:
+        """What the next epoch passes over, one for each kind of data."""
+        return tuple(plan(problem, stream, learners.key) for stream in problem.streams)
+
     def epoch(
-        self, problem: _Problem, learners: Learner, memory: None, active: jax.Array
-    ) -> tuple[Learner, jax.Array, None]:
+        self, problem: Problem, learners: Learner, memory: Any, active: jax.Array
+    ) -> tuple[Learner, jax.Array, Any]:
         """A pass over each kind of data in turn."""
-        trained = learners
+        trained, all_plans = learners, self.plans(problem, learners, memory)
         steps = [jnp.where(active, jnp.asarray(stream.steps)[learners.epoch], 0) for stream in problem.streams]
-        for kind, (trainer, stream) in enumerate(zip(self.trainers, problem.streams, strict=True)):
+        for kind, (trainer, plans) in enumerate(zip(self.trainers, all_plans, strict=True)):
             keyed = trained._replace(key=jax.vmap(jax.random.fold_in, (0, None))(learners.key, kind))
-            plans, live = _plan(problem, stream, learners.key), active & (steps[kind] > 0)
-            where = Place(sum(steps[:kind]), sum(steps))
+            where, live = Place(sum(steps[:kind]), sum(steps)), active & (steps[kind] > 0)
             trained = train_epoch(trainer, keyed, plans, problem.data, steps[kind], live, place=where)
         answer = jax.vmap(functools.partial(accuracy, self.network), (0, None, None))
         validation_accuracy = answer(trained.parameters, problem.data.embeddings, problem.data.validation)
         return trained._replace(key=learners.key), validation_accuracy, memory
 
-    def end(self, problem: _Problem, learners: Learner, memory: None) -> tuple[jax.Array, jax.Array, dict[str, Any]]:
-        """Best epochs, their validation accuracies, and answers by their parameters."""
-        say = jax.vmap(functools.partial(outputs, self.trainer.network, of=self.of), (0, None, None))
-        answers = {
-            name: say(learners.best_parameters, problem.data.embeddings, split) for name, split in problem.asked.items()
-        }
-        return learners.best_epoch, learners.best_accuracy, answers
+    def end(self, problem: Problem, learners: Learner, memory: Any) -> tuple[jax.Array, jax.Array, dict[str, Any], Any]:
+        """Best epochs, their validation accuracies, answers by their parameters, and what the epochs left."""
+        readers, answers = dict(self.readers), {}
+        for name, split in problem.asked.items():
+            network = readers.get(name, self.trainer.network)
+            say = jax.vmap(functools.partial(outputs, network, of=self.of), (0, None, None))
+            answers[name] = say(learners.best_parameters, problem.data.embeddings, split)
+        return learners.best_epoch, learners.best_accuracy, answers, memory
 
 
 class TrainedSeeds(NamedTuple):
@@ -105,11 +111,13 @@ class TrainedSeeds(NamedTuple):
         best_epoch: (S,) from 1.
         validation_accuracy: (S,) of that epoch, and all that follows.
         answers: by the name of a split, what `Mixture.of` keeps, (S, N, ...) each.
+        left: what the program says that epochs left to each other; None for a `Mixture`.
     """
 
     best_epoch: Int[np.ndarray, " S"]
     validation_accuracy: Float[np.ndarray, " S"]
     answers: dict[str, Any]
+    left: Any = None
 
 
 def train_seeds(
@@ -140,11 +148,12 @@ def train_seeds(
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     text = task.format if isinstance(task.format, TextFormat) else None
     splits = place({name: evaluation_split(split, text) for name, split in asked.items()}, own_mesh)
-    problem = _Problem(to_device(task, own_mesh), splits, streams, jnp.float32(learning_rate))
+    problem = Problem(to_device(task, own_mesh), splits, streams, jnp.float32(learning_rate))
     trained = train(program, keys, problem, own_mesh, on_epoch)
     return TrainedSeeds(*jax.tree.map(np.asarray, trained))
 
 
-def _plan(problem: _Problem, stream: Stream, keys: jax.Array) -> Plan:
+def plan(problem: Problem, stream: Stream, keys: jax.Array) -> Plan:
+    """What networks of some keys pass over, the same for all."""
     size = jnp.int32(stream.order.shape[0])
     return same_plan(keys, stream.order, size, stream.labels, problem.learning_rate)

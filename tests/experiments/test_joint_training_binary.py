@@ -31,18 +31,21 @@ def test_a_run_leaves_the_promised_files(items, tmp_path):
     result = run(*SMALL, *files, module=MODULE)
     assert result.returncode == 0, result.stderr
     report = (directory / "report.md").read_text()
-    for words in ("accuracy changes by", "Predicted to be the easiest", "is chance"):
+    for words in ("| difficulties by its own answers |", "Predicted to be the easiest", "is chance"):
         assert words in report
     for name in ("predicted", "outside"):
         assert imread(directory / f"{name}.png").std() > 0.01
     networks = pd.read_csv(directory / "joint" / "networks.csv")
-    assert networks.method.tolist() == ["alone"] * 2 + ["joint"] * 2
-    assert networks.spearman.notna().tolist() == [False, False, True, True]
-    assert (networks.spearman[2:] > 0.5).all()
+    assert networks.method.tolist() == ["alone"] * 2 + ["joint"] * 2 + ["own"] * 2
+    assert networks.spearman.notna().tolist() == [False, False, True, True, True, True]
+    assert networks.rmse.notna().tolist() == [False, False, True, True, False, False]
+    assert networks.spearman_train.notna().tolist() == [False] * 4 + [True] * 2
+    assert (networks.spearman[2:4] > 0.5).all()
+    assert (networks.adversarial_accuracy < networks.test_accuracy - 0.1).all()
     said = pd.read_csv(directory / "joint" / "said.csv")
-    assert said["set"].value_counts().to_dict() == {"test": 300, "rotated": 300, "noise": 300}
+    assert said["set"].value_counts().to_dict() == {"test": 300, "rotated": 300, "noise": 300, "adversarial": 300}
     outside = pd.read_csv(directory / "joint" / "outside.csv")
-    assert len(outside) == 2 * 2 * (1 + 3)  # sets, seeds, scores of either method
+    assert len(outside) == 3 * 2 * (1 + 3 + 3)  # sets, seeds, scores of each method
     noise = outside[(outside.method == "joint") & (outside.outside == "noise") & (outside.score == "difficulty")]
     inside, values = (said.predicted[said["set"] == name].to_numpy() for name in ("test", "noise"))
     together = (values[:, None] > inside).mean()  # of the mean network
@@ -70,6 +73,7 @@ def test_bad_input_gets_one_line(items, tmp_path):
         ([good, f"--test_items={items}/train.csv"], "300 of 300 test examples of digits are not in it"),
         ([good, f"--outside={items}/test.csv"], "--outside has no effect with a task of images such as digits"),
         ([good, "--outside_columns=text"], "--outside_columns has no effect with no --outside"),
+        ([good, "--attack=nan"], "--attack=nan: expected a finite number"),
         ([good, "--difficulty_weight=0"], "--difficulty_weight=0.0: expected a finite number above 0"),
     )
     assert_bad_flags(MODULE, [([*SMALL, *flags], message) for flags, message in cases], tmp_path)

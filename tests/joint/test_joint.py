@@ -146,6 +146,13 @@ def test_bad_input(digits):
         (good._replace(mean=np.full(1197, 0.1)), 1, "equally difficult"),
         (good, np.inf, "`weight`=inf: expected a finite number"),
         (good, -1, "`weight`=-1: expected a finite number, 0 or more"),
+        (None, -1, "`weight`=-1: expected a finite number, 0 or more"),
     ):
         with pytest.raises(InputError, match=message):
             train_jointly(task, known, weight, recipe=RECIPE, asked={})
+    for step in (-0.1, 2.0, np.nan):
+        with pytest.raises(InputError, match=f"`attack`={step}: expected a share of the range of pixels"):
+            train_jointly(task, good, 1, recipe=RECIPE, asked={}, attack=step)
+    texts = sentences([3, 5])
+    with pytest.raises(InputError, match=f"`attack`=0.1: {texts.name} has no images whose pixels could be moved"):
+        train_jointly(texts, None, 1, recipe=dataclasses.replace(RECIPE, network="lstm"), asked={}, attack=0.1)
