@@ -15,13 +15,13 @@ from experiments.common.run_directory import open_run, stage
 from experiments.common.task_items import items_of
 from experiments.reports import document, joint_training
 from irtjax import InputError
-from irtjax.joint.outside import auc, outside_images, outside_texts
+from irtjax.joint.outside import auc, has_images, outside_images, outside_texts
 from irtjax.joint.predicted import against_responses, outside_scores, together
 from irtjax.joint.train import ADVERSARIAL, Difficulties, Predictions, require_sound, train_jointly
 from irtjax.storage.files import write_csv
 from irtjax.tasks import Task
 from irtjax.tasks.item_texts import read_item_texts
-from irtjax.tasks.task import ImageFormat, Split, TextFormat, join
+from irtjax.tasks.task import Split, TextFormat, join
 from irtjax.training.mixture import TrainedSeeds
 
 FLAGS = flags.FLAGS
@@ -45,11 +45,11 @@ def run() -> None:
     attack = _attack(task, chosen)
     own: dict[str, Any] = {"seeds": FLAGS.seeds, "difficulty_weight": FLAGS.difficulty_weight}
     own |= {} if FLAGS.outside is None else {"outside": FLAGS.outside, "outside_columns": FLAGS.outside_columns}
-    own |= {"attack": attack} if attack else {}
+    own |= {"attack": attack} if has_images(task) else {}
     used = flag_settings.used(chosen) | own
     read = pd.concat([items] if test is None else [items, test])
     task_read = dataclasses.replace(task, extra=join(*outside.values())) if outside else task
-    directory = open_run(FLAGS.output_dir, used, task_read, read)
+    directory = open_run(FLAGS.output_dir, used | {"methods": ",".join(METHODS)}, task_read, read)
     stage(directory, "joint", "joint", lambda: _train(chosen, task, items, test, outside, attack), _write)
     made = document.made(used | {"items": FLAGS.items, "test_items": FLAGS.test_items}, directory)
     document.save("joint_training", joint_training.write(task, directory, test) | made, directory)
@@ -67,21 +67,21 @@ def _outside(task: Task, chosen: settings.Settings) -> dict[str, Split]:
         return {}
     if not isinstance(task.format, TextFormat):
         app.without_effect(["outside"], f"a task of images such as {task.name}")
-        return outside_images(task, chosen.seed)
+        return outside_images(task, chosen.seed) if has_images(task) else {}
     if FLAGS.outside is None:
         return {}
     texts = read_item_texts(FLAGS.outside, FLAGS.outside_columns)
     with app.naming(FLAGS.outside):
         name = Path(FLAGS.outside).stem
-        return {"outside" if name == TEST else name: outside_texts(task, texts)}
+        return {"outside" if name in (TEST, ADVERSARIAL) else name: outside_texts(task, texts)}
 
 
 def _attack(task: Task, chosen: settings.Settings) -> float:
     """The step against images; 0 where there are none."""
-    if chosen.frozen or not isinstance(task.format, ImageFormat):
-        app.without_effect(["attack"], "--frozen" if chosen.frozen else f"a task of texts such as {task.name}")
-        return 0.0
-    return FLAGS.attack
+    if has_images(task):
+        return FLAGS.attack
+    app.without_effect(["attack"], "--frozen" if chosen.frozen else f"{task.name}, which has no images")
+    return 0.0
 
 
 def _train(
@@ -137,7 +137,7 @@ def _networks(
         columns |= against_responses(trained.answers[TEST], *known_of_test, predicts=method != "alone")
     if method == "own":  # on a scale of its own
         columns = {name: column for name, column in columns.items() if name not in ("rmse", "coverage")}
-        own, by_crowd = trained.left.mean, items.difficulty.to_numpy()
+        own, by_crowd = trained.memory.mean, items.difficulty.to_numpy()
         columns["spearman_train"] = np.array([spearmanr(row, by_crowd).statistic for row in own])
     return pd.DataFrame(columns)
 

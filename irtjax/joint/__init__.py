@@ -1,1 +1,1 @@
-"""Networks that learn a task and how difficult its items are, from gold labels and the answers of a crowd."""
+"""Networks that learn a task and how difficult its items are, from gold labels and answers: a crowd's or their own."""

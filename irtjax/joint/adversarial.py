@@ -9,11 +9,11 @@ from irtjax.networks import Network, Parameters
 
 
 @functools.cache
-def attacked(network: Network, num_classes: int, step: float, scale: float) -> Network:
+def attacked(network: Network, num_classes: int, step: float, low: float, high: float) -> Network:
     r"""The network as it reads images that the fast gradient sign method (FGSM) has moved against it.
 
     .. math::
-        x' = clip(x + \epsilon \cdot scale \cdot sign(\nabla_x -\log \hat p(\hat y | x)), 0, scale)
+        x' = clip(x + \epsilon (high - low) sign(\nabla_x -\log \hat p(\hat y | x)), low, high)
 
     (Goodfellow, Shlens and Szegedy 2015.) The class is the most probable one, not the gold label, so that the moved
     image does not give the label away (Kurakin, Goodfellow and Bengio 2017). The gradient is taken of the logit of
@@ -23,7 +23,8 @@ def attacked(network: Network, num_classes: int, step: float, scale: float) -> N
         network: that is attacked; its first outputs are logits of the classes.
         num_classes: C.
         step: ε, as a share of the range of stored values.
-        scale: the largest stored value.
+        low: the least stored value.
+        high: the largest.
     """
 
     def logits(
@@ -36,7 +37,7 @@ def attacked(network: Network, num_classes: int, step: float, scale: float) -> N
             return (others - (best * found).sum(1)).sum()
 
         stored = images.astype(jnp.float32)
-        moved = jnp.clip(stored + step * scale * jnp.sign(jax.grad(surprise)(stored)), 0, scale)
+        moved = jnp.clip(stored + step * (high - low) * jnp.sign(jax.grad(surprise)(stored)), low, high)
         return network.logits(parameters, embeddings, moved, key)
 
     return Network(network.init, logits)

@@ -15,6 +15,11 @@ from irtjax.types import AnyArray, Float
 MNIST_BOX = 20  # pixels that a digit of 28 × 28 is drawn in
 
 
+def has_images(task: Task) -> bool:
+    """Whether examples are images, not texts or rows of features."""
+    return isinstance(task.format, ImageFormat) and max(np.shape(task.test.inputs)[1:3]) > 1
+
+
 def outside_images(task: Task, seed: int = 0) -> dict[str, Split]:
     """Images that a network for the task should be doubtful of; their labels mean nothing.
 
@@ -27,8 +32,9 @@ def outside_images(task: Task, seed: int = 0) -> dict[str, Split]:
     Raises:
         InputError: the task has no images.
     """
-    if not isinstance(task.format, ImageFormat):
+    if not has_images(task):
         raise InputError(f"{task.name} has no images")
+    assert isinstance(task.format, ImageFormat)
     images = np.asarray(task.test.inputs)
     values = np.random.default_rng(seed).integers(0, int(task.format.scale) + 1, images.shape)
     found = {"rotated": np.rot90(images, axes=(1, 2)), "noise": values.astype(images.dtype)}

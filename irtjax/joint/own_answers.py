@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from irtjax.kernels.quadrature import rectangular
+from irtjax.kernels.quadrature import of_test
 from irtjax.training.data import classify
 from irtjax.training.loop import Learner, Plan
 from irtjax.training.mixture import Mixture, Problem
 from irtjax.types import Float, Int
 
-ITERATIONS = 200  # of EM
+MOST_ITERATIONS = 1000  # of EM
+TOLERANCE = 1e-5  # of the last change of an ability and of log a
+MOST_SPREAD = 20.0  # logits; items that are never forgotten have none that is finite
 LONGEST_STEP = 1.0  # of Newton's method, in logits
 PRIOR_OF_LOG_SPREAD = 0.5  # standard deviation, around 0; after one epoch nothing else tells how far items are spread
 
@@ -56,57 +59,68 @@ def own_difficulties(answered: Answered) -> OwnDifficulties:
     .. math:: P(x_{ei} = 1) = \sigma(\theta_e - b_i), \qquad b_i \sim N(0, a^2), \qquad \log a \sim N(0, 1/4)
 
     The items are a random sample here, and the epochs' abilities are estimated with a, by EM (Bock and Aitkin 1981)
-    with one step of Newton's method in each iteration. The number of right answers is sufficient for an item, so that
-    an iteration costs as much as E + 1 items, whatever N.
+    with one step of Newton's method in each iteration. The number of epochs with a right answer is sufficient for an
+    item, so that an iteration costs as much as E + 1 items, whatever N. Epochs after which all items are right, or
+    none, tell no item from another: their abilities would be infinite, and they are left out. a is 20 logits at most:
+    where every item stays right once it is, nothing bounds it, while difficulties in units of a hardly change.
 
     Args:
         answered: what is known.
     """
     most = answered.right.size
-    quadrature = rectangular()
+    quadrature = of_test(most)
     z = jnp.asarray(quadrature.nodes.T, jnp.float32)  # (1, Q)
     log_weights = jnp.asarray(quadrature.log_weights[None], jnp.float32)
+    seen, all_right = jnp.arange(most) < answered.epochs, answered.right == answered.score.size
+    told = (seen & ~all_right & (answered.right > 0)).astype(jnp.float32)
+    score = answered.score - (seen & all_right).sum()
     scores = jnp.arange(most + 1, dtype=jnp.float32)
-    count = jnp.bincount(answered.score, length=most + 1).astype(jnp.float32)
-    number = count.sum()
-    told = (jnp.arange(most) < answered.epochs).astype(jnp.float32)[:, None]
-    right = jnp.clip(answered.right, 0.5, number - 0.5)  # an ability is finite where all, or no, items are right
+    count = jnp.bincount(score, length=most + 1).astype(jnp.float32)
+
+    def curves(theta: jax.Array, a: jax.Array) -> jax.Array:
+        return theta[:, None] - a * z  # (E, Q)
 
     def posterior(theta: jax.Array, a: jax.Array) -> jax.Array:
         """(E + 1, Q) weights of the nodes, for each score."""
-        of_node = (told * jax.nn.softplus(theta[:, None] - a * z)).sum(0, keepdims=True)
-        return jax.nn.softmax(log_weights - a * z * scores[:, None] - of_node, axis=1)
+        of_node = told @ jax.nn.softplus(curves(theta, a))
+        return jax.nn.softmax(log_weights - a * z * scores[:, None] - of_node[None], axis=1)
 
-    def iteration(_: int, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        theta, log_a = at
+    def iteration(state: Any) -> Any:
+        number, theta, log_a, _ = state
         a = jnp.exp(log_a)
         weights = posterior(theta, a)
         of_node, right_by_z = count @ weights, (count * scores) @ (weights @ z[0])
-        p = told * jax.nn.sigmoid(theta[:, None] - a * z)
-        spread = told * p * (1 - p)
-        ability_step = (right - p @ of_node) / jnp.maximum(spread @ of_node, 1e-6)
+        p = told[:, None] * jax.nn.sigmoid(curves(theta, a))
+        spread = p * (1 - p)
+        theta_step = (told * answered.right - p @ of_node) / jnp.maximum(spread @ of_node, 1e-6)
         slope = a * ((p @ (of_node * z[0])).sum() - right_by_z) - log_a / PRIOR_OF_LOG_SPREAD**2
         curvature = a**2 * (spread @ (of_node * z[0] ** 2)).sum() + 1 / PRIOR_OF_LOG_SPREAD**2
-        step = jnp.clip(slope / curvature, -LONGEST_STEP, LONGEST_STEP)
-        return theta + jnp.clip(ability_step, -LONGEST_STEP, LONGEST_STEP), log_a + step
+        steps = jnp.clip(jnp.append(theta_step, slope / curvature), -LONGEST_STEP, LONGEST_STEP)
+        moved = theta + steps[:-1], jnp.minimum(log_a + steps[-1], np.log(MOST_SPREAD))
+        change = jnp.maximum(jnp.abs(moved[0] - theta).max(), jnp.abs(moved[1] - log_a))
+        return number + 1, *moved, change
 
-    start = jnp.log(right / (number - right)), jnp.float32(0)
-    theta, log_a = jax.lax.fori_loop(0, ITERATIONS, iteration, start)
+    def goes_on(state: Any) -> jax.Array:
+        return (state[0] < MOST_ITERATIONS) & (state[-1] > TOLERANCE)
+
+    share = jnp.where(told > 0, answered.right / answered.score.size, 0.5)
+    start = jnp.int32(0), jnp.log(share / (1 - share)), jnp.float32(0), jnp.float32(jnp.inf)
+    _, theta, log_a, _ = jax.lax.while_loop(goes_on, iteration, start)
     a = jnp.exp(log_a)
     weights = posterior(theta, a)
     mean = weights @ z[0]
     sd = jnp.sqrt((weights * (z - mean[:, None]) ** 2).sum(1))
-    return OwnDifficulties((a * mean)[answered.score], (a * sd)[answered.score], a)
+    return OwnDifficulties((a * mean)[score], (a * sd)[score], a)
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnsFromItself(Mixture):
     """A pass over the training items for each epoch, with targets from the network's own answers after those before.
 
-    The stream has labels (N, 2), the class and λ; `irtjax.joint.model.joint_loss` sees (N, 4), with posteriors in
-    standard deviations of the population: 0 and 1 before there are answers. In those of the posterior means, which are
-    close together at first, the second part of the loss would be far the larger, and trainings would break down. The
-    program leaves `OwnDifficulties` of all epochs.
+    There is one stream. It has labels (N, 2), the class and λ; `irtjax.joint.model.joint_loss` sees (N, 4), with
+    posteriors in standard deviations of the population: 0 and 1 before there are answers. In those of the posterior
+    means, which are close together at first, the second part of the loss would be far the larger, and trainings would
+    break down. The program leaves `OwnDifficulties` of all epochs.
     """
 
     def begin(self, problem: Problem, keys: jax.Array) -> tuple[Learner, Answered]:

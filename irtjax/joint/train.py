@@ -13,6 +13,7 @@ from irtjax.errors import InputError
 from irtjax.item_models.tables import LEAST_SPREAD, MOST
 from irtjax.joint.adversarial import attacked
 from irtjax.joint.model import class_head, joint_loss, predicted_difficulty, two_heads
+from irtjax.joint.outside import has_images
 from irtjax.joint.own_answers import LearnsFromItself
 from irtjax.networks import Network
 from irtjax.tasks import Task
@@ -85,12 +86,12 @@ def train_jointly(
 
     Returns:
         What became of them; `answers` are the `Predictions` for each of the examples asked about. Without
-        difficulties, predictions are in standard deviations of the population of items, and `left` has the
-        `OwnDifficulties` of the training items by each network.
+        difficulties, `memory` has the `OwnDifficulties` of the training items by each network, from all its epochs.
 
     Raises:
         InputError: not one finite difficulty per training item, no spread among them, a standard deviation, a weight or
-            a step that is negative, a step against texts, or a recipe that the task does not allow.
+            a step that is negative, a step against what is no image, another set of the name `ADVERSARIAL`, or a recipe
+            that the task does not allow.
     """
     if not 0 <= weight < np.inf:
         raise InputError(f"`weight`={weight}: expected a finite number, 0 or more")
@@ -102,12 +103,14 @@ def train_jointly(
     steps = np.full(recipe.max_epochs, max(len(targets) // recipe.batch_size, 1))
     stream = Stream(np.arange(len(targets), dtype=np.int32), targets, steps)
     kind = Mixture if difficulties is not None else LearnsFromItself
-    readers: tuple[tuple[str, Network], ...] = ()
+    networks_of: tuple[tuple[str, Network], ...] = ()
     if attack:
+        if ADVERSARIAL in asked:
+            raise InputError(f"`asked`: {ADVERSARIAL!r} is the name of the images that are attacked, choose another")
         asked = {**asked, ADVERSARIAL: task.test}
-        readers = ((ADVERSARIAL, attacked(trainer.network, number, attack, _range_of(task, attack))),)
+        networks_of = ((ADVERSARIAL, attacked(trainer.network, number, attack, *_range_of(task, attack))),)
     trained = train_seeds(
-        kind((trainer,), class_head(trainer.network, number), _predicted(number), readers),
+        kind((trainer,), class_head(trainer.network, number), _predicted(number), networks_of),
         (stream,),
         task,
         asked,
@@ -116,6 +119,8 @@ def train_jointly(
         on_epoch,
         mesh,
     )
+    if difficulties is None:  # f and τ are in standard deviations of each network's population of items
+        sd = trained.memory.spread[:, None]
     answers = {
         name: Predictions(classes, confidence, mean + sd * f, sd * tau)
         for name, (classes, confidence, f, tau) in trained.answers.items()
@@ -138,13 +143,15 @@ def _targets(task: Task, difficulties: Difficulties | None, weight: float) -> tu
     return np.stack(columns, axis=1).astype(np.float32), mean, sd
 
 
-def _range_of(task: Task, attack: float) -> float:
-    """The largest stored value of a pixel, for an attack of a sound step."""
+def _range_of(task: Task, attack: float) -> tuple[float, float]:
+    """The range of stored pixels, for an attack of a sound step."""
     if not 0 < attack <= 1:
         raise InputError(f"`attack`={attack}: expected a share of the range of pixels, from 0 to 1")
-    if not isinstance(task.format, ImageFormat):
+    if not has_images(task):
         raise InputError(f"`attack`={attack}: {task.name} has no images whose pixels could be moved")
-    return task.format.scale
+    assert isinstance(task.format, ImageFormat)
+    images = np.asarray(task.test.inputs)
+    return min(0.0, float(images.min())), max(task.format.scale, float(images.max()))
 
 
 def require_sound(task: Task, difficulties: Difficulties) -> None:

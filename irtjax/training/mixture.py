@@ -58,13 +58,14 @@ class Mixture:
         trainers: one for each kind of data, with its loss; the first has the patience and the number of epochs.
         network: whose accuracy on the validation split counts.
         of: logits (B, K) of a block of examples -> arrays (B, ...), what is kept of the answers in the end.
-        readers: splits, by name, that are asked of another network with the parameters of the trained one.
+        networks_of: for some of the splits that are asked, by name, another network, which answers them with the
+            parameters of the trained one.
     """
 
     trainers: tuple[Trainer, ...]
     network: Network
     of: Callable[[jax.Array], Any]
-    readers: tuple[tuple[str, Network], ...] = ()
+    networks_of: tuple[tuple[str, Network], ...] = ()
 
     @property
     def trainer(self) -> Trainer:
@@ -73,12 +74,12 @@ class Mixture:
 
     def begin(self, problem: Problem, keys: jax.Array) -> tuple[Learner, Any]:
         """Networks of some keys, and what their epochs leave to each other: nothing."""
-        plans = plan(problem, problem.streams[0], keys)
+        plans = _plan(problem, problem.streams[0], keys)
         return jax.vmap(functools.partial(start, self.trainer), (0, None))(plans, problem.data.initial), None
 
     def plans(self, problem: Problem, learners: Learner, memory: Any) -> tuple[Plan, ...]:
         """What the next epoch passes over, one for each kind of data."""
-        return tuple(plan(problem, stream, learners.key) for stream in problem.streams)
+        return tuple(_plan(problem, stream, learners.key) for stream in problem.streams)
 
     def epoch(
         self, problem: Problem, learners: Learner, memory: Any, active: jax.Array
@@ -96,9 +97,9 @@ class Mixture:
 
     def end(self, problem: Problem, learners: Learner, memory: Any) -> tuple[jax.Array, jax.Array, dict[str, Any], Any]:
         """Best epochs, their validation accuracies, answers by their parameters, and what the epochs left."""
-        readers, answers = dict(self.readers), {}
+        networks, answers = dict(self.networks_of), {}
         for name, split in problem.asked.items():
-            network = readers.get(name, self.trainer.network)
+            network = networks.get(name, self.trainer.network)
             say = jax.vmap(functools.partial(outputs, network, of=self.of), (0, None, None))
             answers[name] = say(learners.best_parameters, problem.data.embeddings, split)
         return learners.best_epoch, learners.best_accuracy, answers, memory
@@ -111,13 +112,13 @@ class TrainedSeeds(NamedTuple):
         best_epoch: (S,) from 1.
         validation_accuracy: (S,) of that epoch, and all that follows.
         answers: by the name of a split, what `Mixture.of` keeps, (S, N, ...) each.
-        left: what the program says that epochs left to each other; None for a `Mixture`.
+        memory: what the program makes of what its epochs left to each other; None for a `Mixture`.
     """
 
     best_epoch: Int[np.ndarray, " S"]
     validation_accuracy: Float[np.ndarray, " S"]
     answers: dict[str, Any]
-    left: Any = None
+    memory: Any = None
 
 
 def train_seeds(
@@ -153,7 +154,6 @@ def train_seeds(
     return TrainedSeeds(*jax.tree.map(np.asarray, trained))
 
 
-def plan(problem: Problem, stream: Stream, keys: jax.Array) -> Plan:
-    """What networks of some keys pass over, the same for all."""
+def _plan(problem: Problem, stream: Stream, keys: jax.Array) -> Plan:
     size = jnp.int32(stream.order.shape[0])
     return same_plan(keys, stream.order, size, stream.labels, problem.learning_rate)

@@ -46,10 +46,35 @@ def test_a_run_leaves_the_promised_files(items, tmp_path):
     assert said["set"].value_counts().to_dict() == {"test": 300, "rotated": 300, "noise": 300, "adversarial": 300}
     outside = pd.read_csv(directory / "joint" / "outside.csv")
     assert len(outside) == 3 * 2 * (1 + 3 + 3)  # sets, seeds, scores of each method
+    again = run(*SMALL, *files, "--attack=0", module=MODULE)
+    assert "--attack=0.1 (now 0.0)" in again.stderr
     noise = outside[(outside.method == "joint") & (outside.outside == "noise") & (outside.score == "difficulty")]
     inside, values = (said.predicted[said["set"] == name].to_numpy() for name in ("test", "noise"))
     together = (values[:, None] > inside).mean()  # of the mean network
     assert noise.auc.mean() == pytest.approx(together, abs=0.2)
+
+
+@pytest.mark.slow
+def test_texts_and_a_set_called_adversarial(tmp_path):
+    """Which is none of attacked images, and there are none."""
+    words = ["bad", "poor", "fine", "good"]
+    rows = [(f"r{at}", f"a {words[at % 4]} film of {at % 7} hours", at % 4 // 2) for at in range(120)]
+    table = pd.DataFrame(rows, columns=["item_id", "text", "label"])
+    table.to_csv(tmp_path / "reviews.csv", index=False)
+    table.head(20)[["item_id", "text"]].to_csv(tmp_path / "adversarial.csv", index=False)
+    text = [f"--task={tmp_path}/reviews.csv", "--network=lstm", "--width=4", "--epochs=2", "--seeds=2"]
+    task = tasks.from_table(tmp_path / "reviews.csv")
+    columns = {"item_id": task.train.ids, "difficulty": range(len(task.train.ids)), "difficulty_se": 0.1}
+    pd.DataFrame(columns).to_csv(tmp_path / "items.csv", index=False)
+    files = [f"--items={tmp_path}/items.csv", f"--outside={tmp_path}/adversarial.csv"]
+    result = run(*text, *files, f"--output_dir={tmp_path}/run", module=MODULE)
+    assert result.returncode == 0, result.stderr
+    report = (tmp_path / "run" / "report.md").read_text()
+    assert "gradient sign" not in report
+    assert "were moved against it" not in report
+    assert set(pd.read_csv(tmp_path / "run" / "joint" / "outside.csv").outside) == {"outside"}
+    refused = run(*text, *files, "--attack=0.1", f"--output_dir={tmp_path}/other", module=MODULE)
+    assert "--attack has no effect with reviews, which has no images" in refused.stderr
 
 
 def test_bad_input_gets_one_line(items, tmp_path):

@@ -22,7 +22,7 @@ def test_the_step_is_the_sign_of_the_gradient():
     found = flat @ WEIGHTS[:, :3]  # the first three outputs are classes
     slope = (softmax(found, axis=1) - np.eye(3)[found.argmax(1)]) @ WEIGHTS[:, :3].T
     moved = np.clip(flat + 0.1 * 16 * np.sign(slope), 0, 16)
-    said = attacked(LINEAR, 3, 0.1, 16.0).logits(None, None, jnp.asarray(IMAGES), None)
+    said = attacked(LINEAR, 3, 0.1, 0.0, 16.0).logits(None, None, jnp.asarray(IMAGES), None)
     np.testing.assert_allclose(said, moved @ WEIGHTS, rtol=1e-5, atol=1e-4)
 
 
@@ -31,7 +31,7 @@ def test_the_most_probable_class_becomes_less_probable(network):
     """Even where its probability is 1 in float32, so that cross-entropy has no slope."""
     before, after = (
         np.asarray(which.logits(None, None, jnp.asarray(IMAGES), None), float)
-        for which in (network, attacked(network, 5, 0.01, 16.0))
+        for which in (network, attacked(network, 5, 0.01, 0.0, 16.0))
     )
     best = before.argmax(1)
     certain = softmax(before.astype(np.float32), axis=1).max(1) == 1
@@ -46,4 +46,4 @@ def logit(said, label):
 
 
 def test_equal_networks_are_one_program():
-    assert attacked(LINEAR, 3, 0.1, 16.0) is attacked(LINEAR, 3, 0.1, 16.0)
+    assert attacked(LINEAR, 3, 0.1, 0.0, 16.0) is attacked(LINEAR, 3, 0.1, 0.0, 16.0)

@@ -153,6 +153,13 @@ def test_bad_input(digits):
     for step in (-0.1, 2.0, np.nan):
         with pytest.raises(InputError, match=f"`attack`={step}: expected a share of the range of pixels"):
             train_jointly(task, good, 1, recipe=RECIPE, asked={}, attack=step)
+    with pytest.raises(InputError, match="'adversarial' is the name of the images that are attacked"):
+        train_jointly(task, good, 1, recipe=RECIPE, asked={"adversarial": task.test}, attack=0.1)
+    rows = tasks.from_arrays(RNG.normal(size=(60, 4)), np.arange(60) % 2)
+    with pytest.raises(InputError, match="arrays has no images whose pixels could be moved"):
+        train_jointly(rows, None, 1, recipe=RECIPE, asked={}, attack=0.1)
+    with pytest.raises(InputError, match="arrays has no images"):
+        outside_images(rows)
     texts = sentences([3, 5])
     with pytest.raises(InputError, match=f"`attack`=0.1: {texts.name} has no images whose pixels could be moved"):
         train_jointly(texts, None, 1, recipe=dataclasses.replace(RECIPE, network="lstm"), asked={}, attack=0.1)
