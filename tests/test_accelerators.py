@@ -46,6 +46,7 @@ from benchmarks.programs.short_tests import (
 )
 from benchmarks.programs.variational import of_a_matrix
 from benchmarks.programs.variational import of_single_answers as steps_of_single_answers
+from irtjax.joint.own_answers import Answered, own_difficulties
 from irtjax.kernels.answers import Answers, Rows, information
 from irtjax.kernels.formulation import formulated_for
 from irtjax.kernels.sharding import ITEMS, SUBJECTS, along_subjects, mesh_of
@@ -287,6 +288,12 @@ def test_a_monitored_curriculum(one_device):
 
 def test_training_by_passes(one_device):
     none_in([training_by_passes(one_device, seeds=SLOTS)])
+
+
+def test_learning_from_own_answers(one_device):
+    answered = Answered(array(5, dtype=jnp.int32), array(3), array(dtype=jnp.int32))
+    of_answers = Program("own difficulties", jax.jit(own_difficulties), (answered,))
+    none_in([training_by_passes(one_device, seeds=SLOTS, own_answers=True), of_answers])
 
 
 def a_schedule(mesh, **options):

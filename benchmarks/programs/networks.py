@@ -14,6 +14,7 @@ from irtjax.crowd.members import MemberRow, gold_of, plan_member
 from irtjax.evaluation.adaptive import adaptive_test
 from irtjax.evaluation.adaptive_options import Stop
 from irtjax.joint.model import class_head, joint_loss, two_heads
+from irtjax.joint.own_answers import LearnsFromItself
 from irtjax.kernels.models import ItemParameters
 from irtjax.networks.bert import Encoder
 from irtjax.populations.normal import Population
@@ -221,8 +222,10 @@ def curricula(
     return {name: maker(name) for name in cases}
 
 
-def training_by_passes(mesh: jax.sharding.Mesh, sizes: Sizes = SMALL, seeds: int = 2) -> Program:
-    """Networks with two heads, trained by passes over two kinds of labels."""
+def training_by_passes(
+    mesh: jax.sharding.Mesh, sizes: Sizes = SMALL, seeds: int = 2, *, own_answers: bool = False
+) -> Program:
+    """Networks with two heads, trained by passes over labels and difficulties: those of a crowd, or by own answers."""
     task = task_of("images", sizes)
     network = two_heads("mlp", task, 2)
     trainer = dataclasses.replace(
@@ -230,10 +233,14 @@ def training_by_passes(mesh: jax.sharding.Mesh, sizes: Sizes = SMALL, seeds: int
         network=network,
         loss=joint_loss(2),
     )
-    program = mixture.Mixture((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
+    kind = LearnsFromItself if own_answers else mixture.Mixture
+    program = kind((trainer,), class_head(network, 2), lambda logits: logits.argmax(-1))
     number = len(task.train.labels)
-    over = mixture.Stream(array(number, dtype=jnp.int32), array(number, 4), array(3, dtype=jnp.int32))
+    targets = array(number, 2 if own_answers else 4)
+    over = mixture.Stream(array(number, dtype=jnp.int32), targets, array(3, dtype=jnp.int32))
     problem = mixture.Problem(to_device(task), {"test": evaluation_split(task.test)}, (over,), array())
+    if own_answers:
+        return _epochs("passes, own answers", program, mesh, seeds, problem, "mixed")
     return _epochs("passes", program, mesh, seeds, problem, "bfloat16")
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from irtjax.kernels.precision import in_full_precision
 from irtjax.kernels.quadrature import of_test
 from irtjax.training.data import classify
 from irtjax.training.loop import Learner, Plan
@@ -53,6 +54,7 @@ class OwnDifficulties(NamedTuple):
     spread: Float[jax.Array, "..."]
 
 
+@in_full_precision
 def own_difficulties(answered: Answered) -> OwnDifficulties:
     r"""Posteriors of the items' difficulties under the Rasch model, by marginal maximum likelihood over the items.
 
