@@ -291,7 +291,7 @@ def test_training_by_passes(one_device):
 
 
 def test_learning_from_own_answers(one_device):
-    answered = Answered(array(5, dtype=jnp.int32), array(3), array(dtype=jnp.int32))
+    answered = Answered(array(5, dtype=jnp.int32), array(3))
     of_answers = Program("own difficulties", jax.jit(own_difficulties), (answered,))
     none_in([training_by_passes(one_device, seeds=SLOTS, own_answers=True), of_answers])
 

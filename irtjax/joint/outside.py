@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from irtjax.errors import InputError
+from irtjax.networks import is_table
 from irtjax.tasks import Task, load
 from irtjax.tasks.extra_items import in_words_of
 from irtjax.tasks.item_texts import ItemTexts
@@ -17,7 +18,7 @@ MNIST_BOX = 20  # pixels that a digit of 28 × 28 is drawn in
 
 def has_images(task: Task) -> bool:
     """Whether examples are images, not texts or rows of features."""
-    return isinstance(task.format, ImageFormat) and max(np.shape(task.test.inputs)[1:3]) > 1
+    return isinstance(task.format, ImageFormat) and not is_table(task)
 
 
 def outside_images(task: Task, seed: int = 0) -> dict[str, Split]:

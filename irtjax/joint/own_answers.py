@@ -31,12 +31,10 @@ class Answered(NamedTuple):
     Attributes:
         score: (N,) epochs after which the answer was right.
         right: (E,) items that were right after each epoch; 0 for those to come.
-        epochs: scalar, how many there were.
     """
 
     score: Int[jax.Array, " N"]
     right: Float[jax.Array, " E"]
-    epochs: Int[jax.Array, ""]
 
 
 class OwnDifficulties(NamedTuple):
@@ -73,9 +71,9 @@ def own_difficulties(answered: Answered) -> OwnDifficulties:
     quadrature = of_test(most)
     z = jnp.asarray(quadrature.nodes.T, jnp.float32)  # (1, Q)
     log_weights = jnp.asarray(quadrature.log_weights[None], jnp.float32)
-    seen, all_right = jnp.arange(most) < answered.epochs, answered.right == answered.score.size
-    told = (seen & ~all_right & (answered.right > 0)).astype(jnp.float32)
-    score = answered.score - (seen & all_right).sum()
+    all_right = answered.right == answered.score.size
+    told = (~all_right & (answered.right > 0)).astype(jnp.float32)
+    score = answered.score - all_right.sum()
     scores = jnp.arange(most + 1, dtype=jnp.float32)
     count = jnp.bincount(score, length=most + 1).astype(jnp.float32)
 
@@ -129,8 +127,7 @@ class LearnsFromItself(Mixture):
         """Networks of some keys, which have answered nothing."""
         learners, _ = super().begin(problem, keys)
         count, items = keys.shape[0], problem.streams[0].labels.shape[0]
-        blank = jnp.zeros((count, items), jnp.int32), jnp.zeros((count, self.trainer.max_epochs))
-        return learners, Answered(*blank, jnp.zeros(count, jnp.int32))
+        return learners, Answered(jnp.zeros((count, items), jnp.int32), jnp.zeros((count, self.trainer.max_epochs)))
 
     def plans(self, problem: Problem, learners: Learner, memory: Answered) -> tuple[Plan, ...]:
         """Of each network, with its own targets."""
@@ -151,8 +148,7 @@ class LearnsFromItself(Mixture):
         def answer(parameters: Any, epoch: jax.Array, answered: Answered, is_active: jax.Array) -> Answered:
             found = classify(self.network, parameters, problem.data.embeddings, problem.data.train)
             right = (found == problem.data.train.labels) & is_active
-            by_epoch = answered.right.at[epoch].add(right.sum())
-            return Answered(answered.score + right, by_epoch, answered.epochs + is_active)
+            return Answered(answered.score + right, answered.right.at[epoch].add(right.sum()))
 
         return trained, accuracies, jax.vmap(answer)(trained.parameters, learners.epoch, memory, active)
 

@@ -86,7 +86,8 @@ def train_jointly(
 
     Returns:
         What became of them; `answers` are the `Predictions` for each of the examples asked about. Without
-        difficulties, `memory` has the `OwnDifficulties` of the training items by each network, from all its epochs.
+        difficulties, `memory` has the `OwnDifficulties` of the training items by each network, from all its epochs;
+        predictions are of the best epoch, by the spread of items in the end.
 
     Raises:
         InputError: not one finite difficulty per training item, no spread among them, a standard deviation, a weight or

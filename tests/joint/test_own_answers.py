@@ -36,7 +36,7 @@ def learned(items, epochs, forgotten, seed=0):
 def answered(right, most=MOST):
     by_epoch = np.zeros(most, np.float32)
     by_epoch[: right.shape[1]] = right.sum(0)
-    return Answered(jnp.asarray(right.sum(1)), jnp.asarray(by_epoch), jnp.int32(right.shape[1]))
+    return Answered(jnp.asarray(right.sum(1)), jnp.asarray(by_epoch))
 
 
 def test_posteriors_are_those_of_a_rasch_fit(right, monkeypatch):
@@ -63,7 +63,7 @@ def test_items_that_are_never_forgotten(items, epochs):
 
 
 def test_before_the_first_answers_there_is_the_prior():
-    found = own_difficulties(Answered(jnp.zeros(5, jnp.int32), jnp.zeros(MOST), jnp.int32(0)))
+    found = own_difficulties(Answered(jnp.zeros(5, jnp.int32), jnp.zeros(MOST)))
     np.testing.assert_allclose(found.mean, 0, atol=1e-6)
     np.testing.assert_allclose(found.sd, 1, atol=1e-5)
     assert float(found.spread) == pytest.approx(1)
