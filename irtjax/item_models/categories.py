@@ -3,6 +3,7 @@
 import abc
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from irtjax.item_models.protocol import PredictorParameters
@@ -76,8 +77,17 @@ def log_normalizer_of(eta: Float[AnyArray, "Q I S"], top: AnyArray) -> Float[Any
     """A = log(1 + Σ_k exp η_k), of the categories that an item has."""
     xp = eta.__array_namespace__()
     own = xp.where(there(top, eta.shape[2])[None], eta, -xp.inf)
-    largest = xp.maximum(own.max(axis=2), 0.0)
+    largest = xp.maximum(_constant(own).max(axis=2), 0.0)
     return largest + xp.log(xp.exp(-largest) + xp.exp(own - largest[:, :, None]).sum(axis=2))
+
+
+def _constant(x: AnyArray) -> AnyArray:
+    """x, of which no derivative is taken.
+
+    The derivative of a maximum is divided by the number of terms that are equal to it. Where the compiler computes
+    these anew, in another rounding, there are none, and it is NaN.
+    """
+    return jax.lax.stop_gradient(x) if isinstance(x, jax.Array) else x
 
 
 class Indicators(abc.ABC):

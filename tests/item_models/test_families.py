@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, log_expit, log_softmax
 
 from irtjax.item_models import listing
-from irtjax.item_models.categories import there
+from irtjax.item_models.categories import log_normalizer_of, there
 from irtjax.item_models.protocol import PredictorParameters
 
 TOP = np.array([4, 1, 3, 4, 2, 4, 1, 3])
@@ -121,6 +121,18 @@ def test_gaps_that_underflow_have_a_logarithm():
     items = items_of("graded", numbers("graded"))
     items.others[0, 0] = -800.0
     of_categories("graded", items)
+
+
+def test_the_normalizer_takes_no_derivative_of_a_maximum():
+    """That divides by the number of terms equal to it, of which there are none where two roundings are compared."""
+    eta, top = jnp.array([[[0.3, -1.0], [2.0, 5.0]]]), jnp.array([2, 1])
+
+    def slope(eta):
+        return jax.jvp(lambda x: log_normalizer_of(x, top), (eta,), (jnp.ones_like(eta),))[1]
+
+    assert " eq " not in str(jax.make_jaxpr(slope)(eta))
+    odds = np.array([[np.exp([0.3, -1.0]).sum(), np.exp(2.0)]])
+    np.testing.assert_allclose(slope(eta), odds / (1 + odds), rtol=1e-6)
 
 
 @pytest.mark.parametrize("model", MODELS)
