@@ -247,6 +247,7 @@ CURRICULA = {
     "sst2": "sst2",
     "sst2_study": "sst2_study",
     "snli": "snli",
+    "snli_study": "snli_study",
     "mnist_study": "mnist_study",
     "cifar10": "cifar10",
     "frozen": "sst2_frozen",
