@@ -43,7 +43,7 @@ SCALES = {
     "5GS neutral": Scale(
         5, "neutral", frozenset({3, 7}), (-2.082, -0.555, 1.271, 3.598), {"7428276152.jpg#2r1n": -1.92}
     ),
-    # Which 20 items the study retained is not published; the difficulties of its examples are those of all 30.
+    # Which 20 items the study retained is not published: ours are of all 30.
     "4GS contradiction": Scale(
         4, "contradiction", frozenset(), None, {"430292291.jpg#2r1c": 0.51, "2760167.jpg#4r1c": 0.08}
     ),

@@ -121,7 +121,7 @@ def test_published_parameters(shared, name):
     if scale.published:
         np.testing.assert_allclose(published_scales.extremes(items), scale.published, atol=0.01)
     difficulty = items.set_index("item_id")["difficulty"]
-    # The difficulties of the examples have two digits, and those of 4GS are of a set that is not known.
+    # The difficulties of the examples have two decimals, and those of 4GS are of a set that is not known.
     within = 0.005 if scale.published else 0.02
     for item, published in scale.examples.items():
         assert difficulty[item] == pytest.approx(published, abs=within)
