@@ -181,7 +181,9 @@ def _largest_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Arra
 def _largest_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array]:
     """The gradient in equal parts to all that are the largest, as JAX has it, in a third of its time on a CPU."""
     x, largest = residuals
-    count = sum((x[..., part, :] == largest).astype(x.dtype) for part in range(4))
+    parts = [x[..., part, :] for part in range(4)]
+    largest = _among(parts, largest)
+    count = sum((part == largest).astype(x.dtype) for part in parts)
     return (jnp.where(x == largest[..., None, :], (gradient / count)[..., None, :], 0),)
 
 
@@ -205,8 +207,19 @@ def _max_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -
     batch, height, width, channels = x.shape
     pairs = x.reshape(batch, height // 2, 2, width // 2, 2 * channels)
     corners = [pairs[:, :, row, :, at : at + channels] for row in (0, 1) for at in (0, channels)]
+    largest = _among(corners, largest)
     count = sum((corner == largest).astype(x.dtype) for corner in corners)
     return (jnp.where(x == _repeat(largest), _repeat(gradient / count), 0),)
+
+
+def _among(parts: list[jax.Array], largest: jax.Array) -> jax.Array:
+    """The largest of parts, as they are in a backward pass, which is to know them by it.
+
+    A compiler may compute parts anew where they are read, in another rounding than in the forward pass; no part is then
+    equal to the largest of that pass, and no gradient comes through. It is found again, but on CPUs: there that takes
+    twice the time of the whole, and XLA does not do this unless its optimizations are disabled.
+    """
+    return functools.reduce(jnp.maximum, parts) if for_accelerator() else largest
 
 
 def _repeat(x: jax.Array) -> jax.Array:

@@ -123,16 +123,22 @@ def test_gaps_that_underflow_have_a_logarithm():
     of_categories("graded", items)
 
 
-def test_the_normalizer_takes_no_derivative_of_a_maximum():
-    """That divides by the number of terms equal to it, of which there are none where two roundings are compared."""
-    eta, top = jnp.array([[[0.3, -1.0], [2.0, 5.0]]]), jnp.array([2, 1])
+def test_the_normalizer_has_a_derivative_where_its_terms_are_rounded_anew():
+    """Without optimizations, logits are computed anew beside their maximum, in another rounding."""
+    rng = np.random.default_rng(0)
+    theta, slopes, intercepts = (jnp.asarray(rng.normal(size=n)) for n in ((300, 1, 1), (1, 40, 3), (1, 40, 3)))
 
-    def slope(eta):
-        return jax.jvp(lambda x: log_normalizer_of(x, top), (eta,), (jnp.ones_like(eta),))[1]
+    def eta(theta):
+        return theta * slopes + intercepts
 
-    assert " eq " not in str(jax.make_jaxpr(slope)(eta))
-    odds = np.array([[np.exp([0.3, -1.0]).sum(), np.exp(2.0)]])
-    np.testing.assert_allclose(slope(eta), odds / (1 + odds), rtol=1e-6)
+    def total(theta):
+        return log_normalizer_of(eta(theta), jnp.full(40, 3)).sum()
+
+    lowered = jax.jit(jax.grad(total)).lower(theta)
+    slope = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})(theta)
+    odds = np.exp(np.asarray(eta(theta), float))
+    expected = (odds / (1 + odds.sum(axis=2, keepdims=True)) * np.asarray(slopes)).sum(axis=(1, 2))
+    np.testing.assert_allclose(slope[:, 0, 0], expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("model", MODELS)

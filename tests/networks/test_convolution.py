@@ -81,6 +81,23 @@ def test_equal_pixels_share_the_gradient(pool):
     np.testing.assert_allclose(gradient.reshape(2, 2), [[2, 2], [0, 2]], rtol=1e-6)
 
 
+def test_gradients_come_through_a_pool_of_what_is_rounded_anew():
+    """Without optimizations, pixels are computed anew in the backward pass, in another rounding."""
+    x, kernel = (jnp.asarray(each, jnp.float32) for each in (values(8, 8, 8, 16), values(3, 3, 16, 16, seed=1) / 12))
+    gain, bias, active = jnp.linspace(0.5, 1.5, 16), jnp.linspace(-1.0, 1.0, 16), jnp.ones(16, bool)
+
+    def loss(gain, bias):
+        y = normalise(convolution.by_products(x, kernel), gain, bias, active)
+        return (convolution.max_pool(jax.nn.relu(y)) * jnp.asarray(values(8, 4, 4, 16, seed=2), jnp.float32)).sum()
+
+    with formulated_for("gpu"):
+        gradient = jax.grad(loss, (0, 1))
+        lowered = jax.jit(gradient).lower(gain, bias)
+        compiled = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})(gain, bias)
+        for ours, expected in zip(compiled, gradient(gain, bias), strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-3)
+
+
 def test_every_backend_convolves_alike():
     x, kernel = (jnp.asarray(each, jnp.float32) for each in (values(2, 4, 4, 1), values(5, 5, 1, 2, seed=1)))
     on_any = jax.jit(convolution.convolve_and_pool)
