@@ -250,6 +250,7 @@ CURRICULA = {
     "snli_study": "snli_study",
     "mnist_study": "mnist_study",
     "cifar10": "cifar10",
+    "cifar10_lenet": "cifar10_lenet",
     "frozen": "sst2_frozen",
     "bert": "sst2_finetuned",
 }
