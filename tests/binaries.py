@@ -72,7 +72,9 @@ def start(*arguments, module="experiments.pipeline", **options):
 
 
 def _environment():
-    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    """That of the tests, but for their number of devices."""
+    flags = [flag for flag in os.environ["XLA_FLAGS"].split() if "device_count" not in flag]
+    return os.environ | {"XLA_FLAGS": " ".join(flags)}
 
 
 def csv_files(directory):
