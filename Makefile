@@ -15,12 +15,11 @@ COMPILED ?= h100
 demo: .venv/installed
 	$(BIN)/python -m experiments.pipeline --task=digits --output_dir=runs/demo
 
-# programs are compiled without XLA's optimizations, which saves a sixth of the time; for the slow tests, as users have them
 test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	XLA_FLAGS="--xla_backend_optimization_level=0 $$XLA_FLAGS" $(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 # minutes of simulation, processes that are started and killed, the notebooks, the wheel in an environment of its own
 test-slow: .venv/installed-test .venv/installed-docs .venv/installed-dist
