@@ -53,6 +53,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         * `examples_ratio`: the geometric mean over seeds of the examples used over those of the baseline, from
           `examples_ratio_low` to `examples_ratio_high` (95%). A saving (a ratio below 1) of `examples_detectable`, in
           percent, would have been found with a probability of 80%.
+        * `examples_most`: that ratio if the last epoch of every seed were its best: no larger one can come out.
         * `reach_ratio`, with the same further columns: the same of the examples until the smoothed validation accuracy
           (`measures.learning_curves`) first was 99% of the baseline's best. `reached` counts the seeds in which it was.
           Where it was not, all examples count, so that the ratio is too small.
@@ -72,6 +73,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     counted = table.assign(**sums, best_epoch=table.epoch + 1)
     best = counted.loc[counted.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()].set_index("seed")
     along = _along(table)
+    used = counted.groupby(["strategy", "seed"]).examples_used.max()
     baseline, baseline_along = best[best.strategy == BASELINE], along[along.strategy == BASELINE]
     rows = []
     for strategy, group in best.groupby("strategy", sort=False):
@@ -88,6 +90,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         for name, values in columns.items():
             row |= {name: values.mean(), f"{name}_ci": interval(values)}
         row |= _ratio("examples", group.examples_used, baseline.examples_used)
+        row["examples_most"] = _ratio("all", used[strategy], baseline.examples_used)["all_ratio"]
         row["reached"] = int(curve.reached.sum())
         row |= _ratio("reach", curve.to_reach, baseline_along.to_reach)
         rows.append(row)

@@ -134,6 +134,9 @@ def test_summary_by_hand():
     assert summary.examples_ratio["DDaCLAE"] == pytest.approx(0.3)
     assert list(summary.loc["DDaCLAE", ["examples_ratio_low", "examples_ratio_high"]]) == pytest.approx([0.3, 0.3])
     assert summary.examples_ratio["baseline"] == 1
+    # all of 60 and 80 examples, of 200 and 100; all of 300 and 200
+    assert summary.examples_most["DDaCLAE"] == pytest.approx((0.3 * 0.8) ** 0.5)
+    assert summary.examples_most["baseline"] == pytest.approx((1.5 * 2) ** 0.5)
     assert summary.accuracy_change_points["DDaCLAE"] == pytest.approx(10)
     assert summary.accuracy_change_percent["DDaCLAE"] == pytest.approx(100 * 0.1 / 0.7)
     assert summary.items_asked.to_dict() == {"baseline": 0, "DDaCLAE": 12}
