@@ -35,15 +35,21 @@ def compared(directory: Path, difficulty: Float[np.ndarray, " N"], settings: Set
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     strategies = table.strategy.unique()
     save_figure(plots.accuracy_against_share(table, strategies), directory / "filtering.png")
-    means, differences = 100 * accuracies(table), against_control(table)
+    differences = against_control(table)
     return {
         "centre": centre_of(difficulty, settings.centre),
         "by_class": settings.by_class,
         "sampled": settings.sampled,
         "filtered": table,
-        "accuracies": _wide(map(markdown.Mean, means["mean"], means["half"]), means.index).loc[strategies],
+        "accuracies": _means(accuracies(table)).loc[strategies],
+        "geometric_means": _means(accuracies(table, "test_geometric_mean")).loc[strategies],
         "differences": _wide(map(markdown.Limits, *differences.to_numpy().T), differences.index),
     }
+
+
+def _means(of_networks: pd.DataFrame) -> pd.DataFrame:
+    """Means and their intervals in percent."""
+    return _wide(map(markdown.Mean, *100 * of_networks[["mean", "half"]].to_numpy().T), of_networks.index)
 
 
 def _wide(cells: Iterable[object], index: pd.MultiIndex) -> pd.DataFrame:

@@ -78,6 +78,7 @@ def run(
     table["epochs"] = trained.epochs
     table["dev_accuracy"] = trained.validation_accuracy
     table["test_accuracy"] = trained.test_accuracy
+    table["test_geometric_mean"] = trained.test_geometric_mean
     examples = table.set_index(["strategy", "share"]).examples.to_dict()  # the same for all seeds
     kept = {(name, share): orders[name, settings.seed][:count] for (name, share), count in examples.items()}
     first, labels = scales(settings.seed), task.train.labels

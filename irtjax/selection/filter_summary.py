@@ -13,16 +13,17 @@ from irtjax.types import AnyArray, Float, Int
 CONTROL = "random"  # the strategy that the others are compared with
 
 
-def accuracies(table: pd.DataFrame) -> pd.DataFrame:
-    """The test accuracy of each strategy at each share of the data.
+def accuracies(table: pd.DataFrame, measure: str = "test_accuracy") -> pd.DataFrame:
+    """The test accuracy of each strategy at each share of the data, or another measure.
 
     Args:
-        table: columns strategy, share, test_accuracy; one row per network.
+        table: columns strategy, share and that of the measure; one row per network.
+        measure: such as test_geometric_mean.
 
     Returns:
         By strategy and share: `mean` over the networks, and `half`, half the width of its 95% interval.
     """
-    return table.groupby(["strategy", "share"]).test_accuracy.agg(mean="mean", half=interval)
+    return table.groupby(["strategy", "share"])[measure].agg(mean="mean", half=interval)
 
 
 def against_control(table: pd.DataFrame) -> pd.DataFrame:

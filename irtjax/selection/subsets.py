@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from scipy.stats import gmean
 
 from irtjax import processes
 from irtjax.arguments import checks_types
@@ -18,7 +19,9 @@ from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.progress import Progress
 from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
-from irtjax.types import AnyArray, Float, Int
+from irtjax.types import AnyArray, Bool, Float, Int
+
+MEASURES = ("test_accuracy", "test_geometric_mean")
 
 
 class SubsetRow(NamedTuple):
@@ -74,11 +77,13 @@ class TrainedOnSubsets(NamedTuple):
         epochs: that each was trained for.
         validation_accuracy: of its best epoch.
         test_accuracy: of that epoch.
+        test_geometric_mean: of the recalls of the classes, at that epoch (`geometric_mean_of_recalls`).
     """
 
     epochs: Int[np.ndarray, " G"]
     validation_accuracy: Float[np.ndarray, " G"]
     test_accuracy: Float[np.ndarray, " G"]
+    test_geometric_mean: Float[np.ndarray, " G"]
 
 
 @checks_types
@@ -128,14 +133,31 @@ def train_on_subsets(
         return choose_slots(task, recipe, data, count, own_mesh, slots)
 
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
-        return {"test_accuracy": (finished.classify(data.test) == task.test.labels).mean(axis=1)}
+        right = finished.classify(data.test) == task.test.labels
+        found = right.mean(axis=1), geometric_mean_of_recalls(right, task.test.labels)
+        return dict(zip(MEASURES, found, strict=True))
 
     results = train_groups(
         [Group(recipe.network, longest_first(whole.steps), job, at_once)],
-        {"test_accuracy": jax.ShapeDtypeStruct((), np.float64)},
+        dict.fromkeys(MEASURES, jax.ShapeDtypeStruct((), np.float64)),
         answer,
         folder=None if checkpoints is None else Path(checkpoints),
         options=fingerprint(recipe, task),
         on_progress=on_progress,
     )
-    return TrainedOnSubsets(results["epochs"], results["best_accuracies"], results["test_accuracy"])
+    return TrainedOnSubsets(results["epochs"], results["best_accuracies"], *(results[name] for name in MEASURES))
+
+
+def geometric_mean_of_recalls(right: Bool[AnyArray, "G N"], labels: Int[AnyArray, " N"]) -> Float[np.ndarray, " G"]:
+    """(r_1 · … · r_C)^(1/C), where r_c is the share of right answers among the examples of class c.
+
+    0 if all answers to some class are wrong, such as those of a network that always says another (Kubat, Holte and
+    Matwin 1998, for two classes). Classes without an example do not count.
+
+    Args:
+        right: whether network g is right about example n.
+        labels: of the examples.
+    """
+    of_class = np.asarray(labels)[:, None] == np.unique(labels)
+    recalls = np.asarray(right, float) @ of_class / of_class.sum(axis=0)
+    return np.asarray(gmean(recalls, axis=1))

@@ -46,6 +46,9 @@ def test_a_run_leaves_the_promised_files(finished):
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     assert len(table) == 7 * 3 * 2
     assert sorted(table.share.unique()) == [0.01, 0.1, 1]
+    # classes of the digits are about equally frequent: by the inequality of both means, up to their small differences
+    assert (table.test_geometric_mean < table.test_accuracy + 0.02).all()
+    assert table.test_geometric_mean.max() > 0.3
 
 
 def test_the_report_compares_with_the_random_choice(finished):
