@@ -36,7 +36,7 @@ def write(
 ) -> dict[str, Any]:
     """Writes the pictures, `divergence.csv` and `people_networks.csv`; returns the values of the report."""
     folder, items = directory / "soft_labels", found.items
-    published = PUBLISHED.get((settings.task, settings.networks[0]), {})
+    published = PUBLISHED.get((settings.task, settings.networks[0].removesuffix("_study")), {})
     save_figure(
         gold_probabilities(gold_histogram(items.shares, items.split.labels)), directory / "gold_probability.png"
     )
