@@ -15,7 +15,7 @@ from irtjax.plots import curricula
 from irtjax.plots.style import save_figure
 from irtjax.selection.choices import BASELINE
 from irtjax.selection.measures import never_half
-from irtjax.selection.summary import net_saving
+from irtjax.selection.summary import net_saving, summarise
 from irtjax.selection.tracking import tracking_errors
 from irtjax.tasks import Task, describe
 from irtjax.tasks.task import TextFormat
@@ -28,21 +28,26 @@ def write(
     settings: Settings, task: Task, items: pd.DataFrame, cost: CrowdCost | None, monitor: int, directory: Path
 ) -> dict[str, Any]:
     """Draws the pictures of a run of `experiments.curriculum`; returns the values of the report."""
+    table, summary = read(directory)
     return {
         "task": task,
-        **compared(settings, directory),
-        **against_published(settings, directory),
+        **compared(settings, table, summary, directory),
+        **against_published(settings, summary, directory),
         "num_items": monitor,
         "monitored": monitored(directory, monitor) if monitor else None,
-        **costs(directory, cost),
+        **costs(summary, cost),
         "discrepancies": discrepancies(task, items) if isinstance(task.format, TextFormat) else None,
     }
 
 
-def compared(settings: Settings, directory: Path) -> dict[str, Any]:
-    """Accuracy, data used and changes against the baseline, from `curriculum/` of a run directory."""
+def read(directory: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`curriculum.csv` of a run directory and its summary; `summary.csv` may lack columns that are new."""
     table = pd.read_csv(directory / "curriculum" / "curriculum.csv")
-    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    return table, summarise(table)
+
+
+def compared(settings: Settings, table: pd.DataFrame, summary: pd.DataFrame, directory: Path) -> dict[str, Any]:
+    """Accuracy, data used and changes against the baseline, from the table of all epochs and its summary."""
     save_figure(curricula.curricula(table, table.strategy.unique()), directory / "curriculum.png")
     asked, of_main = table.items_asked[table.items_asked > 0], table[table.strategy == "DDaCLAE"]
     summary = summary.assign(
@@ -58,9 +63,8 @@ def compared(settings: Settings, directory: Path) -> dict[str, Any]:
     }
 
 
-def against_published(settings: Settings, directory: Path) -> dict[str, Any]:
+def against_published(settings: Settings, summary: pd.DataFrame, directory: Path) -> dict[str, Any]:
     """Strategies by what the published study measured, and by measures that wander less, relative to the baseline."""
-    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     table = summary[summary.strategy != BASELINE]
     if table.empty:
         return {"relative": table, "published": False}
@@ -87,9 +91,8 @@ def monitored(directory: Path, number: int) -> pd.DataFrame:
     return tracking_errors(table).map("{:.3f}".format)
 
 
-def costs(directory: Path, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> dict[str, Any]:
+def costs(summary: pd.DataFrame, crowd: CrowdCost | None, strategy: str = "DDaCLAE") -> dict[str, Any]:
     """What the difficulties cost, and what the strategy saved by using them; no saving where it was not used."""
-    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
     saving = net_saving(summary, strategy) if strategy in set(summary.strategy) else None
     return {"strategy": strategy, "saving": saving, "crowd": crowd}
 

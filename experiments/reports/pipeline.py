@@ -34,7 +34,7 @@ def write(settings: Settings, task: Task, directory: Path) -> None:
         "suspects": _suspects(task, directory),
         "detection": _mislabelled(directory) if settings.mislabelled > 0 else None,
         **filtering.compared(directory, items.difficulty.to_numpy(), settings),
-        **curriculum.compared(settings, directory),
+        **curriculum.compared(settings, *curriculum.read(directory), directory),
         **document.made(dataclasses.asdict(settings), directory),
     }
     document.save("pipeline", values, directory)

@@ -120,8 +120,7 @@ def test_the_report_tells_what_the_crowd_cost(finished):
         (1.05, 150, -24, "took 2.0 minutes: no number of trainings pays for that"),
     ],
 )
-def test_what_pays_for_the_crowd(tmp_path, spread, asked, change, told):
-    (tmp_path / "curriculum").mkdir()
+def test_what_pays_for_the_crowd(spread, asked, change, told):
     ratios = {
         "examples_ratio": [1, 0.9],
         "examples_ratio_low": [1, 0.9 / spread],
@@ -130,8 +129,7 @@ def test_what_pays_for_the_crowd(tmp_path, spread, asked, change, told):
     columns = {"examples_used": [1000, 900], "items_asked": [0, asked]} | ratios
     columns |= {"accuracy_change_points": [0, change], "accuracy_change_points_ci": [0, 5]}
     table = pd.DataFrame({"strategy": ["baseline", "DDaCLAE"], **columns})
-    table.to_csv(tmp_path / "curriculum" / "summary.csv")
-    text, _ = render("_cost", report.costs(tmp_path, CrowdCost(7, 1000, 120.0)))
+    text, _ = render("_cost", report.costs(table, CrowdCost(7, 1000, 120.0)))
     assert told in text
     assert ("of the ratio includes 1" in text) == (not spread < 1 / 0.9)
 
@@ -234,8 +232,10 @@ def small_texts():
 
 def test_the_published_figures_are_beside_those_of_their_task(finished):
     directory, _ = finished
+    _, summary = report.read(directory)
     other, text = (
-        render("_published", report.against_published(Settings(task=task), directory))[0] for task in ("digits", "sst2")
+        render("_published", report.against_published(Settings(task=task), summary, directory))[0]
+        for task in ("digits", "sst2")
     )
     assert "+0.45" not in other  # published: -88.68% and +0.45%
     assert [line for line in text.splitlines() if "| 0.11 |" in line and "| +0.45 |" in line and "| DDaCLAE |" in line]
