@@ -28,7 +28,7 @@ def write(task: Task, items: pd.DataFrame, settings: Settings, directory: Path) 
     most = largest_classes(kept)
     cells = [f"{100 * row.share_of_kept:.0f}% ({markdown.inline(row['class'])})" for _, row in most.iterrows()]
     values = {"task": task, "classes": _wide(cells, most.index), **compared(directory, b, settings)}
-    table, measure = values["filtered"], "test_geometric_mean"  # which versions before have not written
+    table, measure = values["filtered"], "test_geometric_mean"  # absent from runs of earlier versions
     found = _means(accuracies(table, measure)).loc[table.strategy.unique()] if measure in table else None
     return values | {"geometric_means": found}
 

@@ -11,6 +11,7 @@ from scipy.stats import gmean
 
 from irtjax import processes
 from irtjax.arguments import checks_types
+from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.training.data import Data, default_mesh, to_device
 from irtjax.training.groups import Group, train_groups
@@ -142,12 +143,13 @@ def train_on_subsets(
         dict.fromkeys(MEASURES, jax.ShapeDtypeStruct((), np.float64)),
         answer,
         folder=None if checkpoints is None else Path(checkpoints),
-        options=fingerprint(recipe, task),
+        options=digest(fingerprint(recipe, task), MEASURES),
         on_progress=on_progress,
     )
     return TrainedOnSubsets(results["epochs"], results["best_accuracies"], *(results[name] for name in MEASURES))
 
 
+@checks_types
 def geometric_mean_of_recalls(right: Bool[AnyArray, "G N"], labels: Int[AnyArray, " N"]) -> Float[np.ndarray, " G"]:
     """(r_1 · … · r_C)^(1/C), where r_c is the share of right answers among the examples of class c.
 

@@ -53,7 +53,8 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         * `examples_ratio`: the geometric mean over seeds of the examples used over those of the baseline, from
           `examples_ratio_low` to `examples_ratio_high` (95%). A saving (a ratio below 1) of `examples_detectable`, in
           percent, would have been found with a probability of 80%.
-        * `examples_most`: that ratio if the last epoch of every seed were its best: no larger one can come out.
+        * `examples_most`: that ratio if the last epoch that every seed was trained for were its best: no larger one can
+          come out. Where patience ended the training, more epochs were allowed.
         * `reach_ratio`, with the same further columns: the same of the examples until the smoothed validation accuracy
           (`measures.learning_curves`) first was 99% of the baseline's best. `reached` counts the seeds in which it was.
           Where it was not, all examples count, so that the ratio is too small.
@@ -90,7 +91,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         for name, values in columns.items():
             row |= {name: values.mean(), f"{name}_ci": interval(values)}
         row |= _ratio("examples", group.examples_used, baseline.examples_used)
-        row["examples_most"] = _ratio("all", used[strategy], baseline.examples_used)["all_ratio"]
+        row["examples_most"] = float(np.exp(_log_ratios(used[strategy], baseline.examples_used).mean()))
         row["reached"] = int(curve.reached.sum())
         row |= _ratio("reach", curve.to_reach, baseline_along.to_reach)
         rows.append(row)
@@ -151,9 +152,14 @@ def _along(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("seed")
 
 
+def _log_ratios(used: pd.Series, of_baseline: pd.Series) -> pd.Series:
+    """Of sums of examples, by seed; a sum of nothing counts as one."""
+    return np.log(used.clip(lower=1)) - np.log(of_baseline.clip(lower=1))
+
+
 def _ratio(name: str, used: pd.Series, of_baseline: pd.Series) -> dict[str, float]:
-    """Geometric mean of ratios, and its interval by that of the mean logarithm; a sum of nothing counts as one."""
-    logs = np.log(used.clip(lower=1)) - np.log(of_baseline.clip(lower=1))
+    """Geometric mean of ratios, and its interval by that of the mean logarithm."""
+    logs = _log_ratios(used, of_baseline)
     mean, half = logs.mean(), interval(logs)
     return {
         f"{name}_ratio": float(np.exp(mean)),

@@ -237,6 +237,7 @@ def test_the_published_figures_are_beside_those_of_their_task(finished):
         render("_published", report.against_published(Settings(task=task), summary, directory))[0]
         for task in ("digits", "sst2")
     )
+    assert "| at most |" in text
     assert "+0.45" not in other  # published: -88.68% and +0.45%
     assert [line for line in text.splitlines() if "| 0.11 |" in line and "| +0.45 |" in line and "| DDaCLAE |" in line]
 

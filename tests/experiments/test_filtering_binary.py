@@ -6,7 +6,9 @@ import pytest
 from binaries import assert_bad_flags, assert_one_line, csv_files, run
 from matplotlib.image import imread
 
+from experiments.common.settings import Settings
 from experiments.common.task_items import items_of
+from experiments.reports import filtering as report
 from irtjax import InputError, ResponseMatrix, tasks, write_responses
 
 TASK = tasks.load("digits")
@@ -38,10 +40,10 @@ def finished(items, tmp_path_factory):
 
 def test_a_run_leaves_the_promised_files(finished):
     directory, result = finished
-    report = (directory / "report.md").read_text()
+    text = (directory / "report.md").read_text()
     for picture in ("densities.png", "filtering.png", "class_balance.png"):
         assert imread(directory / picture).std() > 0.01
-        assert f"]({picture})" in report
+        assert f"]({picture})" in text
         assert picture in result.stdout.strip().splitlines()[-1]
     table = pd.read_csv(directory / "filtering" / "filtering.csv")
     assert len(table) == 7 * 3 * 2
@@ -49,6 +51,19 @@ def test_a_run_leaves_the_promised_files(finished):
     # classes of the digits are about equally frequent: by the inequality of both means, up to their small differences
     assert (table.test_geometric_mean < table.test_accuracy + 0.02).all()
     assert table.test_geometric_mean.max() > 0.3
+    assert ((table.test_geometric_mean == 0) & (table.test_accuracy > 0)).any()  # a class all wrong
+    assert "Geometric mean of the recalls" in text
+
+
+def test_runs_of_earlier_versions_have_no_geometric_means(finished, tmp_path):
+    directory, _ = finished
+    folder = tmp_path / "filtering"
+    folder.mkdir()
+    (folder / "kept.csv").write_bytes((directory / "filtering" / "kept.csv").read_bytes())
+    table = pd.read_csv(directory / "filtering" / "filtering.csv")
+    table.drop(columns="test_geometric_mean").to_csv(folder / "filtering.csv", index=False)
+    values = report.write(TASK, pd.DataFrame({"difficulty": DIFFICULTY}), Settings(task="digits"), tmp_path)
+    assert values["geometric_means"] is None
 
 
 def test_the_report_compares_with_the_random_choice(finished):
@@ -85,9 +100,9 @@ def test_classes_stay_as_frequent_and_seeds_draw_difficulties(items, tmp_path):
     for _, rows in kept.groupby("strategy"):
         assert np.abs(rows.examples - of_all).max() < 1.5  # a share of the data is rounded, too
     assert kept[kept.strategy == "UB"].threshold.nunique() == 10
-    report = (tmp_path / "run" / "report.md").read_text()
-    assert "Each keeps its share of every class." in report
-    assert "For every seed difficulties are drawn" in report
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert "Each keeps its share of every class." in text
+    assert "For every seed difficulties are drawn" in text
 
 
 def test_it_is_reused_but_not_with_other_items(finished, items, tmp_path):
