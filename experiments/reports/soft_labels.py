@@ -36,7 +36,7 @@ def write(
 ) -> dict[str, Any]:
     """Writes the pictures, `divergence.csv` and `people_networks.csv`; returns the values of the report."""
     folder, items = directory / "soft_labels", found.items
-    published = PUBLISHED.get((settings.task, settings.networks[0].removesuffix("_study")), {})
+    published = published_for(settings.task, settings.networks[0])
     save_figure(
         gold_probabilities(gold_histogram(items.shares, items.split.labels)), directory / "gold_probability.png"
     )
@@ -54,6 +54,11 @@ def write(
         "networks": None if compared is None else _networks(compared, directory),
         **_confusion(pd.read_csv(folder / "confusion.csv")),
     }
+
+
+def published_for(task: str, network: str) -> dict[str, float]:
+    """The published accuracy of each method, beside the study's own LSTM as beside ours; none where nothing is."""
+    return PUBLISHED.get((task, network.removesuffix("_study")), {})
 
 
 def _methods(table: pd.DataFrame, published: dict[str, float]) -> dict[str, Any]:

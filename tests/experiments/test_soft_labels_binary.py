@@ -7,6 +7,7 @@ from binaries import assert_bad_flags, run
 from matplotlib.image import imread
 
 from experiments.common.soft_items import counts_of_networks, of_answers, of_predictions, of_shares
+from experiments.reports.soft_labels import published_for
 from irtjax import FitWarning, InputError, tasks
 from irtjax.soft_labels.labels import people_and_networks
 from irtjax.tasks.task import select
@@ -211,6 +212,13 @@ def test_items_that_are_held_out(with_extra, tmp_path):
     for share, number in ((0.01, 0), (1.0, 10)):
         with pytest.raises(InputError, match=rf"--held_out={share:g}: of 10 items, {number} would be held out"):
             found.holding_out(share, 0)
+
+
+def test_published_figures_stand_beside_both_kinds_of_lstm():
+    assert published_for("snli", "lstm_study") == published_for("snli", "lstm")
+    assert published_for("snli", "lstm_study")["S-CCE"] == 77.4
+    assert published_for("snli", "nse") != published_for("snli", "esim")
+    assert published_for("mnist", "lenet_study") == published_for("snli", "cnn_study") == {}
 
 
 def test_bad_input_gets_one_line_and_leaves_nothing(predictions, tmp_path):
