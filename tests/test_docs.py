@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,18 @@ def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.relative_to(REPOSITORY)}: {target}"
+
+
+def test_anchors_are_those_of_a_heading_on_github_and_on_the_site():
+    """The one keeps each dash and letter of a heading, the other has one dash in a row and no accents."""
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)]*)\)", page.read_text(encoding="utf-8")):
+            there = (page.parent / target) if target else page
+            text = re.sub(r"^```.*?^```", "", there.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+            headings = [re.sub(r"[^\w\s-]", "", line) for line in re.findall(r"^#+ (.*)$", text.lower(), re.MULTILINE)]
+            plain = [unicodedata.normalize("NFKD", line).encode("ascii", "ignore").decode() for line in headings]
+            named = {line.replace(" ", "-") for line in headings} & {re.sub(r"[-\s]+", "-", line) for line in plain}
+            assert anchor in named, f"{page.relative_to(REPOSITORY)}: {target}#{anchor}"
 
 
 def test_every_page_and_every_public_name_is_listed():
