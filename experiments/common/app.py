@@ -149,13 +149,21 @@ def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]
 
 
 def without_effect(names: Sequence[str], beside: str) -> None:
-    """Refuses flags that were given and have no effect beside another.
+    """Refuses flags that were given and have no effect beside another; of those in a flag file it warns.
+
+    A flag file is shared by commands and by settings, some of which have no use for a line of it.
 
     Raises:
-        InputError: one was given.
+        InputError: one was given on the command line.
     """
+    given = {argument.lstrip("-").partition("=")[0] for argument in sys.argv[1:]}
     for name in names:
-        if name in flags.FLAGS and flags.FLAGS[name].present:
+        if name not in flags.FLAGS or not flags.FLAGS[name].present:
+            continue
+        if "flagfile" in given and given.isdisjoint({name, f"no{name}"}):
+            message = f"--{name} of the flag file has no effect with {beside}"
+            warnings.warn(message, irtjax.FitWarning, stacklevel=2)
+        else:
             raise InputError(f"--{name} has no effect with {beside}: leave it out")
 
 

@@ -17,14 +17,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from absl.flags import DEFINE_bool, DEFINE_integer, DEFINE_string, FlagValues
 from binaries import assert_one_line, run, start
 from conftest import REPOSITORY
 from simulation import simulate
 
 import irtjax
-from experiments.common import cli, progress
+from experiments.common import app, cli, progress
 from experiments.common.peers import require_port
-from irtjax import InputError
+from irtjax import FitWarning, InputError
 from irtjax.training.progress import Progress
 
 RESPONSES = REPOSITORY / "docs" / "guide" / "responses.csv"
@@ -109,6 +110,26 @@ def test_a_flag_that_is_missing_is_named_with_its_purpose(binary):
     result = run(module=f"experiments.{binary}")
     assert_one_line(result, " is missing: ")
     assert "None" not in result.stderr
+
+
+@pytest.mark.parametrize("own", [[], ["--nofloor"], ["--probe=all", "--seeds=2"]])
+def test_a_flag_of_a_flag_file_may_have_no_effect(own, monkeypatch, tmp_path):
+    path = tmp_path / "some.flags"
+    path.write_text("--probe=all\n--nofloor\n--seeds=3\n")
+    values = FlagValues()
+    DEFINE_bool("floor", True, "", flag_values=values)
+    DEFINE_string("probe", "sample", "", flag_values=values)
+    DEFINE_integer("seeds", 10, "", flag_values=values)
+    monkeypatch.setattr(sys, "argv", ["command", f"--flagfile={path}", *own])
+    monkeypatch.setattr(app.flags, "FLAGS", values)
+    values(sys.argv)
+    for name in ("probe", "floor"):
+        if any(name in argument for argument in own):
+            with pytest.raises(InputError, match=f"--{name} has no effect with the window: leave it out"):
+                app.without_effect([name], "the window")
+        else:
+            with pytest.warns(FitWarning, match=f"--{name} of the flag file has no effect with the window"):
+                app.without_effect([name], "the window")
 
 
 def test_paths_are_on_this_machine(tmp_path, answers):
