@@ -17,6 +17,7 @@ from irtjax.types import AnyArray, Float, Int, Shaped
 
 LEAST_ITEMS = 4  # of which a rank correlation says anything
 RESAMPLES = 2000
+TIED = 1e-6  # of the spread; items with equal answers are equally hard, and a fit finds them so up to rounding
 ALL = "all"  # the group of all items
 
 
@@ -45,6 +46,8 @@ def rank_agreement(
 ) -> RankAgreement:
     """Compares two sets of difficulties of the same items.
 
+    Difficulties that differ by no more than `TIED` of their spread are tied, and have the mean of their ranks.
+
     Args:
         one: difficulties of one source, or anything else that orders the items alike.
         other: those of the other.
@@ -54,7 +57,7 @@ def rank_agreement(
     Raises:
         InputError: there are fewer than `LEAST_ITEMS`.
     """
-    one, other = np.asarray(one, float), np.asarray(other, float)
+    one, other = _with_ties(one), _with_ties(other)
     if one.size < LEAST_ITEMS:
         raise InputError(f"{one.size} items in common, expected at least {LEAST_ITEMS}")
     if np.ptp(one) == 0 or np.ptp(other) == 0:
@@ -112,7 +115,7 @@ def rank_gaps(one: Shaped[AnyArray, " I"], other: Shaped[AnyArray, " I"]) -> Flo
         one: difficulties of one source, or anything else that orders the items alike.
         other: those of the other.
     """
-    return (rankdata(one) - rankdata(other)) / np.size(one)
+    return (rankdata(_with_ties(one)) - rankdata(_with_ties(other))) / np.size(one)
 
 
 def spearman_brown(half: float) -> float:
@@ -148,6 +151,13 @@ def join(difficulties: Mapping[str, pd.Series]) -> pd.DataFrame:
             f"{len(table)} items in common, expected at least {LEAST_ITEMS} ({sizes}): items are joined by their ids"
         )
     return table
+
+
+def _with_ties(values: Shaped[AnyArray, " I"]) -> Float[np.ndarray, " I"]:
+    """Rounded values in units of `TIED` of their spread: from the 10th to the 90th percentile, or the range."""
+    values = np.asarray(values, float)
+    spread = np.subtract(*np.quantile(values, [0.9, 0.1])) or np.ptp(values)
+    return np.round(values / (TIED * spread)) if spread > 0 else values
 
 
 def _bootstrap(

@@ -75,6 +75,17 @@ def test_disattenuation_gives_the_correlation_without_error():
     assert np.isnan(disattenuated(0.5, float("nan"), 0.9))
 
 
+def test_rounding_does_not_break_ties():
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 6, 40).astype(float), rng.normal(size=40)
+    noise = 1e-7 * rng.normal(size=40)
+    assert rank_agreement(one + noise, other) == rank_agreement(one, other)
+    assert rank_agreement(one, other).spearman == pytest.approx(spearmanr(one, other).statistic, abs=1e-12)
+    np.testing.assert_array_equal(rank_gaps(one + noise, other), rank_gaps(one, other))
+    one[0] = other[1] = 1e9  # ties are of what is not far off
+    assert rank_agreement(one, other).spearman == pytest.approx(spearmanr(one, other).statistic, abs=1e-12)
+
+
 def test_gaps_between_ranks():
     np.testing.assert_allclose(
         rank_gaps(np.array([9.0, 1.0, 5.0, 5.0]), np.array([1, 2, 3, 4])), [0.75, -0.25, -0.125, -0.375]
