@@ -91,7 +91,10 @@ def test_links_lead_somewhere():
 
 
 def test_anchors_are_those_of_a_heading_on_github_and_on_the_site():
-    """The one keeps each dash and letter of a heading, the other has one dash in a row and no accents."""
+    """The one keeps each dash and letter of a heading, the other has one dash in a row and no accents.
+
+    Headings that a page has twice, or that hold links, have other anchors there, and none is linked to.
+    """
     for page in PAGES:
         for target, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)]*)\)", page.read_text(encoding="utf-8")):
             there = (page.parent / target) if target else page

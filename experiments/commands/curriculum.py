@@ -25,6 +25,7 @@ OF_STRATEGIES = {  # settings, and the strategies that use them
     ("window",): {"window"},
     ("floor",): OF_ABILITY,
 }
+OF_FLAG_FILES = [name for names in OF_STRATEGIES for name in names if name != "ability"]
 
 
 def run() -> None:
@@ -38,7 +39,7 @@ def run() -> None:
     strategies = (BASELINE, *(name for name in strategies if name != BASELINE))
     for names, users in OF_STRATEGIES.items():
         if not users & set(strategies):
-            app.without_effect(names, f"strategies other than {', '.join(sorted(users))}")
+            app.without_effect(names, f"strategies other than {', '.join(sorted(users))}", OF_FLAG_FILES)
     items = items_of(FLAGS.items, task)
     population = crowd_population(FLAGS.items) if chosen.ability == "map" else STANDARD
     used = flag_settings.used(chosen) | {"seeds": FLAGS.seeds, "strategies": ",".join(strategies)}

@@ -25,7 +25,7 @@ def run() -> None:
     if not BY_PERCENT & set(strategies):
         app.without_effect(["responses", "columns", "transpose"], "strategies other than PCUB and PCLB")
     if not set(CENTRED) & set(strategies):
-        app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}")
+        app.without_effect(["centre"], f"strategies other than {' and '.join(CENTRED)}", ["centre"])
     task = factory.load_task(chosen, FLAGS.data_dir)
     by_percent = bool(BY_PERCENT & set(strategies))
     need = ["difficulty", *["difficulty_se"] * chosen.sampled, *["proportion_correct"] * by_percent]

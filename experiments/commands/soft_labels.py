@@ -65,7 +65,7 @@ def run() -> None:
     if ("B2" in methods) != given_data["B2"]:
         raise InputError("--methods: B2 and --extra_data go together: it trains on these data")
     in_turns = any(name.startswith("S-") for name in methods)
-    app.without_effect([] if in_turns else ["equal_passes"], f"--methods={','.join(methods)}")
+    app.without_effect([] if in_turns else ["equal_passes"], f"--methods={','.join(methods)}", ["equal_passes"])
     further = _further(found, chosen)
     compared = _compared(found)
     items = found.items

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -148,19 +148,23 @@ def choose(flag: str, names: Sequence[str], choices: Sequence[str]) -> list[str]
     return list(dict.fromkeys(names))
 
 
-def without_effect(names: Sequence[str], beside: str) -> None:
-    """Refuses flags that were given and have no effect beside another; of those in a flag file it warns.
+def without_effect(names: Sequence[str], beside: str, shared: Container[str] = ()) -> None:
+    """Refuses flags that were given and have no effect beside another.
 
-    A flag file is shared by commands and by settings, some of which have no use for a line of it.
+    Args:
+        names: of the flags.
+        beside: what leaves them without effect.
+        shared: names of those that are nowhere read beside it, so that a flag file for several settings may have them:
+            there a warning is enough.
 
     Raises:
-        InputError: one was given on the command line.
+        InputError: one was given.
     """
-    given = {argument.lstrip("-").partition("=")[0] for argument in sys.argv[1:]}
+    own = {argument.lstrip("-").partition("=")[0] for argument in sys.argv[1:] if argument.startswith("-")}
     for name in names:
         if name not in flags.FLAGS or not flags.FLAGS[name].present:
             continue
-        if "flagfile" in given and given.isdisjoint({name, f"no{name}"}):
+        if name in shared and own.isdisjoint({name, f"no{name}"}):
             message = f"--{name} of the flag file has no effect with {beside}"
             warnings.warn(message, irtjax.FitWarning, stacklevel=2)
         else:

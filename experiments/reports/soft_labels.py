@@ -57,7 +57,7 @@ def write(
 
 
 def published_for(task: str, network: str) -> dict[str, float]:
-    """The published accuracy of each method, beside the study's own LSTM as beside ours; none where nothing is."""
+    """The published accuracy of each method for a network, or for its `_study` form; empty where none is published."""
     return PUBLISHED.get((task, network.removesuffix("_study")), {})
 
 

@@ -31,9 +31,9 @@ def centre_of(difficulty: Float[AnyArray, " N"], centre: str) -> float:
         midpoint    halfway between mean ability and mean difficulty
         ==========  ============================================================
 
-    The studies filter around b = 0 under vague priors (Lalor, Wu and Yu 2019), which with abilities of mean 0 is near the
-    mean ability, as in fits here. Where the means of abilities and difficulties are both free and both 0 when a fit by
-    gradients starts, they end up with the midpoint at 0.
+    The studies filter around b = 0 under vague priors (Lalor, Wu and Yu 2019), which with abilities of mean 0 is near
+    the mean ability, as in fits here. Where the means of abilities and difficulties are both free and both 0 when a
+    fit by gradients starts, they end up with the midpoint at 0.
 
     Args:
         difficulty: (N,) b, relative to the mean ability of the crowd.

@@ -112,8 +112,8 @@ def test_a_flag_that_is_missing_is_named_with_its_purpose(binary):
     assert "None" not in result.stderr
 
 
-@pytest.mark.parametrize("own", [[], ["--nofloor"], ["--probe=all", "--seeds=2"]])
-def test_a_flag_of_a_flag_file_may_have_no_effect(own, monkeypatch, tmp_path):
+@pytest.mark.parametrize("own", [[], ["--nofloor"], ["--probe=all", "--seeds=2"], ["-probe", "all"], ["--seeds", "2"]])
+def test_a_shared_flag_of_a_flag_file_may_have_no_effect(own, monkeypatch, tmp_path):
     path = tmp_path / "some.flags"
     path.write_text("--probe=all\n--nofloor\n--seeds=3\n")
     values = FlagValues()
@@ -126,10 +126,12 @@ def test_a_flag_of_a_flag_file_may_have_no_effect(own, monkeypatch, tmp_path):
     for name in ("probe", "floor"):
         if any(name in argument for argument in own):
             with pytest.raises(InputError, match=f"--{name} has no effect with the window: leave it out"):
-                app.without_effect([name], "the window")
+                app.without_effect([name], "the window", ["probe", "floor"])
         else:
             with pytest.warns(FitWarning, match=f"--{name} of the flag file has no effect with the window"):
-                app.without_effect([name], "the window")
+                app.without_effect([name], "the window", ["probe", "floor"])
+    with pytest.raises(InputError, match="--seeds has no effect with the window"):
+        app.without_effect(["seeds"], "the window", ["probe", "floor"])
 
 
 def test_paths_are_on_this_machine(tmp_path, answers):
