@@ -17,6 +17,7 @@ POWER = 0.8
 ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
 
+@checks_types
 def interval(values: pd.Series | np.ndarray | Sequence[float]) -> float:
     """Half width of the 95% interval of a mean by Student's t; NaN for a single value."""
     values = np.asarray(values)
