@@ -156,6 +156,8 @@ def join(difficulties: Mapping[str, pd.Series]) -> pd.DataFrame:
 def _with_ties(values: Shaped[AnyArray, " I"]) -> Float[np.ndarray, " I"]:
     """Rounded values in units of `TIED` of their spread: from the 10th to the 90th percentile, or the range."""
     values = np.asarray(values, float)
+    if not values.size or not np.isfinite(values).all():
+        return values
     spread = np.subtract(*np.quantile(values, [0.9, 0.1])) or np.ptp(values)
     return np.round(values / (TIED * spread)) if spread > 0 else values
 

@@ -86,6 +86,14 @@ def test_rounding_does_not_break_ties():
     assert rank_agreement(one, other).spearman == pytest.approx(spearmanr(one, other).statistic, abs=1e-12)
 
 
+def test_few_items_and_infinite_difficulties():
+    for size in range(4):
+        with pytest.raises(InputError, match=f"{size} items in common, expected at least 4"):
+            rank_agreement(np.arange(float(size)), np.arange(float(size)))
+    order = np.array([-np.inf, 0.0, 1.0, 2.0, np.inf])
+    assert rank_agreement(order, np.arange(5.0)).spearman == pytest.approx(1)
+
+
 def test_gaps_between_ranks():
     np.testing.assert_allclose(
         rank_gaps(np.array([9.0, 1.0, 5.0, 5.0]), np.array([1, 2, 3, 4])), [0.75, -0.25, -0.125, -0.375]
