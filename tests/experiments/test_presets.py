@@ -27,7 +27,7 @@ def test_every_command_that_trains_reads_every_preset(command, tmp_path):
     for path in PRESETS:
         flags = [f"--flagfile={path}", *others, f"--data_dir={tmp_path}", f"--output_dir={tmp_path / 'run'}"]
         lines = path.read_text(encoding="ascii").splitlines()
-        own_folder = any(f"--task={name}" in lines for name in ("snli_pairs", "sst5"))
+        own_folder = any(f"--task={name}" in lines for name in ("snli_pairs", "sst5", "sst5_phrases"))
         missing = ": unknown task, " if own_folder else ": no prepared copy "
         assert_one_line(run(*flags, module=f"experiments.{command}"), missing)
 
