@@ -1,10 +1,11 @@
-"""Which item should the next label be asked for? Labels spread evenly, or spent where soft labels are least certain.
+"""Which item should the next label be asked for? Labels spread over items or classes, or spent where needed most.
 
-Lalor (2020, section 4.4.3) asks whether a choice of labels that goes by uncertainty needs fewer.
+Lalor (2020, section 4.4.3) asks whether a choice of labels that balances classes, or goes by uncertainty, needs fewer.
 """
 
 import heapq
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -59,11 +60,23 @@ def entropy_so_far(counts: Float[AnyArray, "*B C"]) -> Float[np.ndarray, "*B"]:
     return entropy(np.asarray(counts, float) + ADDED, axis=-1)
 
 
-# what the next label goes to: the item of the largest value, given its labels so far
-CHOICES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "even": lambda counts: -np.asarray(counts).sum(-1),
-    "expected gain": expected_gain,
-    "entropy": entropy_so_far,
+def class_balance(counts: Float[AnyArray, "*B C"], first: Int[AnyArray, " C"]) -> Float[np.ndarray, "*B"]:
+    """Minus the labels of an item times the items of its class: if equal over items, classes have equally many labels.
+
+    Args:
+        counts: (..., C) labels of each class; the most frequent is the class of the item.
+        first: (C,) items of each class, by the first label of each item.
+    """
+    counts = np.asarray(counts)
+    return -counts.sum(-1) * np.maximum(first, 1)[counts.argmax(-1)].astype(float)
+
+
+# What the next label goes to: the item of the largest value, by its labels so far and the first labels of all items.
+CHOICES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "even": lambda counts, first: -counts.sum(-1),
+    "expected gain": lambda counts, first: expected_gain(counts),
+    "entropy": lambda counts, first: entropy_so_far(counts),
+    "balanced classes": class_balance,
 }
 
 
@@ -100,8 +113,10 @@ def divergence_by_budget(
     for run in range(runs):
         rng = np.random.default_rng((seed, run))
         drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
+        first = np.bincount([labels[0] for labels in drawn], minlength=counts.shape[1])
         for choice, value in CHOICES.items():
-            for budget, found in _spent(drawn, counts.shape[1], budgets, value, rng.random(len(counts)).tolist()):
+            by_counts, ties = partial(value, first=first), rng.random(len(counts)).tolist()
+            for budget, found in _spent(drawn, counts.shape[1], budgets, by_counts, ties):
                 divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
                 rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
     return pd.DataFrame(rows)

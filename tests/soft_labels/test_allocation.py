@@ -7,6 +7,7 @@ from irtjax import InputError
 from irtjax.soft_labels.allocation import (
     ADDED,
     CHOICES,
+    class_balance,
     divergence_by_budget,
     entropy_so_far,
     expected_divergence,
@@ -72,6 +73,16 @@ def test_even_is_even():
     certain = kl(np.array([1.0, 0.0]), np.array([3.5, 0.5]) / 4)
     rest = [kl(np.array([0.5, 0.5]), (np.array([n, 3 - n]) + ADDED) / 4) for n in range(4)]
     assert any(found["even"] == pytest.approx((2 * certain + one) / 3) for one in rest)
+
+
+def test_balanced_classes_get_equally_many_labels():
+    """One item of a class has as many labels as two of another together."""
+    counts, first = np.array([[4, 0], [2, 0], [0, 2], [1, 3]]), np.array([1, 2])
+    np.testing.assert_array_equal(class_balance(counts, first), [-4, -2, -4, -8])
+    alike = np.array([[12, 0], [0, 12], [0, 12]])
+    found = divergence_by_budget(alike, [4], runs=1).set_index("choice").kl
+    of = [kl(np.array([1.0, 0.0]), np.array([n + ADDED, ADDED]) / (n + 1)) for n in (6, 3, 3)]
+    assert found["balanced classes"] == pytest.approx(np.mean(of))
 
 
 @pytest.mark.parametrize(("budgets", "runs"), [([], 1), ([0], 1), ([9], 1), ([2], 0)])
