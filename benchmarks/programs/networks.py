@@ -180,7 +180,7 @@ def a_curriculum(
     """
     network = "mlp" if isinstance(task.format, ImageFormat) else "cnn"
     recipe = Recipe(network, width=sizes.width, batch_size=sizes.batch, max_epochs=sizes.epochs)
-    program = ddaclae._Curriculum(make_trainer(recipe, task), rule, True)
+    program = ddaclae._Curriculum(make_trainer(recipe, task), rule, True, len(task.classes))
     number, monitor = len(task.train.labels), None
     if monitored:
         slope = np.ones((number, 1))

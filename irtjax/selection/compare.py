@@ -87,9 +87,9 @@ def compare_curricula(
 
     Returns:
         One row per strategy, seed and epoch that took place. Columns: `strategy`, `seed`, `epoch` (from 0), and those
-        of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `ability_se`, `items_asked`,
-        and, NaN without a monitor, `monitor_ability`, `monitor_ability_se`, `monitor_score`, `monitor_score_se` and
-        `train_accuracy`.
+        of `History`: `share`, `ability`, `examples_used`, `dev_accuracy`, `test_accuracy`, `test_geometric_mean`,
+        `ability_se`, `items_asked`, and, NaN without a monitor, `monitor_ability`, `monitor_ability_se`,
+        `monitor_score`, `monitor_score_se` and `train_accuracy`.
 
     Raises:
         InputError: a strategy that the task does not allow, no strategies or seeds, not one finite difficulty per
@@ -103,7 +103,7 @@ def compare_curricula(
     if checkpoints is not None:
         network = networks.signature(recipe.network, task, recipe.width)
         settings = difficulty, options, num_seeds, population, probe_error, by_class, monitor
-        folder = open_folder(checkpoints, digest(fingerprint(recipe, task), network, *settings))
+        folder = open_folder(checkpoints, digest(fingerprint(recipe, task), network, *settings, History._fields))
     before = processes.agreed(lambda: _finished(folder))
     seeds = np.arange(first_seed, first_seed + num_seeds)
     pending = {name: np.setdiff1d(seeds, before.seed[before.strategy == name]) for name in found}

@@ -12,7 +12,7 @@ Other rules select other examples. A fixed schedule estimates nothing, and selec
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +32,12 @@ from irtjax.selection.probe import (
     estimate_ability_from_all,
     rank_items,
 )
+from irtjax.selection.recalls import geometric_mean_of_recalls
 from irtjax.selection.rules import Range, Rule, at_least_a_minibatch, required_se
 from irtjax.selection.schedules import examples_in_epochs
 from irtjax.selection.tracking import Tracked, track
 from irtjax.training import loop
-from irtjax.training.data import Data, accuracy
+from irtjax.training.data import Data, EvaluationSplit, accuracy, classify
 from irtjax.training.loop import Learner, OnEpoch, Plan, same_plan
 from irtjax.training.step import Trainer
 from irtjax.types import AnyArray, Float, Shaped
@@ -121,7 +122,8 @@ def train_curriculum(
         jnp.float32(probe_error) if by_sample else None,
         monitor,
     )
-    return loop.train(_Curriculum(trainer, rule, floor), keys, problem, mesh, on_epoch)
+    num_classes = int(np.max(data.test.labels)) + 1
+    return loop.train(_Curriculum(trainer, rule, floor, num_classes), keys, problem, mesh, on_epoch)
 
 
 def _require_fitting(data: Data, shape: tuple[int, ...], monitor: AdaptiveTest | None) -> None:
@@ -180,11 +182,12 @@ class _Memory(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Curriculum:
-    """A `training.loop.Program`: how to train, the rule (None for a schedule), the floor of a rule."""
+    """A `training.loop.Program`: how to train, the rule (None for a schedule), the floor of a rule, classes."""
 
     trainer: Trainer
     rule: Rule | None
     floor: bool
+    num_classes: int
 
     def begin(self, problem: _Problem, keys: jax.Array) -> tuple[Learner, _Memory]:
         """The networks; abilities are 0, the mean of the crowd, as no network has been asked yet."""
@@ -207,14 +210,18 @@ class _Curriculum:
         trains = active & (selected.num_examples > 0)
         num_steps = jnp.where(trains, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
         trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
-        accuracies = jax.vmap(functools.partial(accuracy, trainer.network), (0, None, None))
-        dev_accuracy = accuracies(trained.parameters, data.embeddings, data.validation)
+        on_split = (0, None, None)
+        own_accuracy = functools.partial(accuracy, trainer.network)
+        dev_accuracy = jax.vmap(own_accuracy, on_split)(trained.parameters, data.embeddings, data.validation)
+        tested = functools.partial(_tested, self)
+        test_accuracy, geometric_mean = jax.vmap(tested, on_split)(trained.parameters, data.embeddings, data.test)
         row = History(
             share=selected.num_examples / problem.items.order.size,
             ability=estimate.ability,
             examples_used=num_steps * trainer.batch_size,
             dev_accuracy=dev_accuracy,
-            test_accuracy=accuracies(trained.parameters, data.embeddings, data.test),
+            test_accuracy=test_accuracy,
+            test_geometric_mean=geometric_mean,
             ability_se=estimate.standard_error,
             items_asked=estimate.items_asked,
             **_monitored(trainer, problem, trained)._asdict(),
@@ -269,6 +276,14 @@ def _select(
     return select(
         program.rule, problem.items.ascending, estimate.ability, memory.min_examples, program.trainer.batch_size
     )
+
+
+def _tested(
+    program: _Curriculum, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit
+) -> tuple[jax.Array, jax.Array]:
+    """Accuracy of a network on a split, and the geometric mean of its recalls."""
+    right = classify(program.trainer.network, parameters, embeddings, split) == split.labels
+    return right.mean(), geometric_mean_of_recalls(right, split.labels, program.num_classes)
 
 
 def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracked:

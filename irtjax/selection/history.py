@@ -15,6 +15,8 @@ class History(NamedTuple):
         examples_used: examples trained on in the epoch, minibatches times their size.
         dev_accuracy: validation accuracy after the epoch.
         test_accuracy: test accuracy after the epoch.
+        test_geometric_mean: of the recalls of the classes, on the test split after the epoch
+            (`irtjax.selection.recalls`).
         ability_se: standard error of the ability, in logits. From a sample of the items, it is measured against the
             ability that answers to all items would give; from answers to all items, it follows from their information.
         items_asked: items answered to estimate the ability.
@@ -31,6 +33,7 @@ class History(NamedTuple):
     examples_used: jax.Array
     dev_accuracy: jax.Array
     test_accuracy: jax.Array
+    test_geometric_mean: jax.Array
     ability_se: jax.Array
     items_asked: jax.Array
     monitor_ability: jax.Array

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from scipy.stats import gmean
 
 from irtjax import processes
 from irtjax.arguments import checks_types
+from irtjax.selection.recalls import geometric_mean_of_recalls
 from irtjax.storage.digests import digest
 from irtjax.tasks import Task
 from irtjax.training.data import Data, default_mesh, to_device
@@ -20,7 +20,7 @@ from irtjax.training.pool import Finished, Job
 from irtjax.training.pool_size import choose_slots, is_short
 from irtjax.training.progress import Progress
 from irtjax.training.recipe import Recipe, epoch_lengths, fingerprint, longest_first, make_trainer
-from irtjax.types import AnyArray, Bool, Float, Int
+from irtjax.types import AnyArray, Float, Int
 
 MEASURES = ("test_accuracy", "test_geometric_mean")
 
@@ -135,8 +135,8 @@ def train_on_subsets(
 
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         right = finished.classify(data.test) == task.test.labels
-        found = right.mean(axis=1), geometric_mean_of_recalls(right, task.test.labels)
-        return dict(zip(MEASURES, found, strict=True))
+        means = [geometric_mean_of_recalls(row, task.test.labels, len(task.classes)) for row in right]
+        return dict(zip(MEASURES, (right.mean(axis=1), np.array(means, float)), strict=True))
 
     results = train_groups(
         [Group(recipe.network, longest_first(whole.steps), job, at_once)],
@@ -147,19 +147,3 @@ def train_on_subsets(
         on_progress=on_progress,
     )
     return TrainedOnSubsets(results["epochs"], results["best_accuracies"], *(results[name] for name in MEASURES))
-
-
-@checks_types
-def geometric_mean_of_recalls(right: Bool[AnyArray, "G N"], labels: Int[AnyArray, " N"]) -> Float[np.ndarray, " G"]:
-    """(r_1 · … · r_C)^(1/C), where r_c is the share of right answers among the examples of class c.
-
-    0 if all answers to some class are wrong, such as those of a network that always says another (Kubat, Holte and
-    Matwin 1998, for two classes). Classes without an example do not count.
-
-    Args:
-        right: whether network g is right about example n.
-        labels: of the examples.
-    """
-    of_class = np.asarray(labels)[:, None] == np.unique(labels)
-    recalls = np.asarray(right, float) @ of_class / of_class.sum(axis=0)
-    return np.asarray(gmean(recalls, axis=1))

@@ -13,6 +13,7 @@ from irtjax.errors import InputError
 from irtjax.selection.choices import BASELINE
 from irtjax.selection.measures import BUDGETS, REACHED_SHARE, accuracy_within, area, examples_to_reach, learning_curves
 
+AT_BEST = "best_epoch", "examples_used", "items_asked", "test_accuracy", "test_geometric_mean"
 POWER = 0.8
 ANSWER_COST = 1 / 3  # of training on an example: a forward pass; the backward pass takes twice as long
 
@@ -48,7 +49,8 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row per strategy: means over seeds, each with the half width of its 95% interval in the column of that name
         and `_ci`. `best_epoch` counts from 1; `examples_used` and `items_asked` are up to and including that epoch;
-        `test_accuracy` is at it. The others compare with the baseline of the same seed, which began with the same
+        `test_accuracy` and `test_geometric_mean` (of the recalls of the classes; not there if the table has none) are
+        at it. The others compare with the baseline of the same seed, which began with the same
         weights.
 
         * `examples_ratio`: the geometric mean over seeds of the examples used over those of the baseline, from
@@ -80,7 +82,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for strategy, group in best.groupby("strategy", sort=False):
         curve = along[along.strategy == strategy]
-        columns = {name: group[name] for name in ("best_epoch", "examples_used", "items_asked", "test_accuracy")}
+        columns = {name: group[name] for name in AT_BEST if name in group}
         change = group.test_accuracy - baseline.test_accuracy
         columns["accuracy_change_percent"] = 100 * change / baseline.test_accuracy.mean()
         columns["accuracy_change_points"] = 100 * change

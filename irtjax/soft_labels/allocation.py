@@ -5,7 +5,6 @@ Lalor (2020, section 4.4.3) asks whether a choice of labels that balances classe
 
 import heapq
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -113,10 +112,8 @@ def divergence_by_budget(
     for run in range(runs):
         rng = np.random.default_rng((seed, run))
         drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
-        first = np.bincount([labels[0] for labels in drawn], minlength=counts.shape[1])
         for choice, value in CHOICES.items():
-            by_counts, ties = partial(value, first=first), rng.random(len(counts)).tolist()
-            for budget, found in _spent(drawn, counts.shape[1], budgets, by_counts, ties):
+            for budget, found in _spent(drawn, counts.shape[1], budgets, value, rng.random(len(counts)).tolist()):
                 divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
                 rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
     return pd.DataFrame(rows)
@@ -126,20 +123,21 @@ def _spent(
     drawn: list[list[int]],
     num_classes: int,
     budgets: Sequence[int],
-    value: Callable[[np.ndarray], np.ndarray],
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
     ties: list[float],
 ) -> list[tuple[int, np.ndarray]]:
     """The counts (I, C) at each budget; lists, of which single numbers are read and written faster than of arrays."""
     counts = [[0] * num_classes for _ in drawn]
     for item, labels in enumerate(drawn):
         counts[item][labels[0]] = 1
+    first = np.sum(counts, axis=0)
     given = [1] * len(drawn)
     known: dict[tuple[int, ...], float] = {}
 
     def of(item: int) -> float:
         key = tuple(counts[item])
         if key not in known:
-            known[key] = -float(value(np.array(key)))
+            known[key] = -float(value(np.array(key), first))
         return known[key]
 
     heap = [(of(item), ties[item], item) for item in range(len(drawn))]

@@ -70,7 +70,12 @@ def test_a_run_leaves_the_promised_files(finished):
     assert (asked.items_asked == len(TASK.train.labels)).all()  # few enough to ask them all
     assert asked.ability.notna().all()
     assert (table[~by_ability].items_asked == 0).all()
-    assert list(pd.read_csv(directory / "curriculum" / "summary.csv").strategy) == STRATEGIES
+    summary = pd.read_csv(directory / "curriculum" / "summary.csv")
+    assert list(summary.strategy) == STRATEGIES
+    assert (table.test_geometric_mean < table.test_accuracy + 0.02).all()
+    assert table.test_geometric_mean.max() > 0.3
+    cell = f"{100 * summary.test_geometric_mean[0]:.1f}"
+    assert f"| baseline | {cell} |" in report or f"| baseline | {cell} ± " in report
 
 
 @pytest.mark.slow

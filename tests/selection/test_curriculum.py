@@ -111,6 +111,14 @@ def test_ddaclae_selects_up_to_the_ability():
     np.testing.assert_allclose(history.dev_accuracy, 21 / 64)
 
 
+def test_recalls_of_both_classes_count():
+    """The network says class 0 of 21 examples and class 1 of the others, where half are of each."""
+    data = data_of(ladder(21).inputs, np.arange(SIZE) >= 32)
+    history = train_still(data, np.linspace(-3, 3, SIZE), full_share(6))
+    np.testing.assert_allclose(history.test_accuracy, (21 + 32) / 64)
+    np.testing.assert_allclose(history.test_geometric_mean, (21 / 32) ** 0.5, rtol=1e-6)
+
+
 def test_ddaclae_by_map_is_drawn_to_the_population():
     difficulty = np.linspace(-3, 3, 64)
     ml = train_still(ladder(21), difficulty, up_to_ability).ability[0, 0]
@@ -153,7 +161,7 @@ def test_the_share_falls_with_the_ability():
 
 
 def test_an_epoch_leaves_the_memory_of_who_has_stopped():
-    program = ddaclae._Curriculum(TRAINER, up_to_ability, True)
+    program = ddaclae._Curriculum(TRAINER, up_to_ability, True, 2)
     items = rank_items(jnp.linspace(-3, 3, 64))
     problem = ddaclae._Problem(ladder(0), items, items.order, jnp.float32(0), None, None, None, None)
     learners, memory = program.begin(problem, KEYS)

@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import t
 
 from irtjax.selection.filter_summary import accuracies, against_control, evenness, kept_classes, largest_classes
-from irtjax.selection.subsets import geometric_mean_of_recalls
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -29,12 +28,6 @@ def test_means_with_their_intervals():
     values = accuracy("AVI", 0.1)
     assert cell["mean"] == pytest.approx(values.mean())
     assert cell["half"] == pytest.approx(t.ppf(0.975, 3) * values.std(ddof=1) / 2)
-
-
-def test_geometric_means_of_recalls():
-    labels = np.array([0, 0, 0, 0, 2, 2])  # no example of class 1
-    right = np.array([[1, 1, 1, 0, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], bool)
-    np.testing.assert_allclose(geometric_mean_of_recalls(right, labels), [(0.75 * 0.5) ** 0.5, 0, 1])
 
 
 def test_differences_from_the_random_choice():
