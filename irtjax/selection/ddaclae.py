@@ -20,6 +20,7 @@ import numpy as np
 
 from irtjax.errors import InputError
 from irtjax.evaluation.binary_adaptive import AdaptiveTest
+from irtjax.networks import Network
 from irtjax.populations.normal import Population
 from irtjax.selection.filtering import within_classes
 from irtjax.selection.history import History, empty_history, recorded
@@ -122,7 +123,7 @@ def train_curriculum(
         jnp.float32(probe_error) if by_sample else None,
         monitor,
     )
-    num_classes = int(np.max(data.test.labels)) + 1
+    num_classes = int(np.max(data.test.labels)) + 1  # classes after these have no test example, and so no recall
     return loop.train(_Curriculum(trainer, rule, floor, num_classes), keys, problem, mesh, on_epoch)
 
 
@@ -210,11 +211,11 @@ class _Curriculum:
         trains = active & (selected.num_examples > 0)
         num_steps = jnp.where(trains, jnp.maximum(selected.num_examples // trainer.batch_size, 1), 0)
         trained = loop.train_epoch(trainer, learners, _plans(problem, learners.key, selected), data, num_steps)
-        on_split = (0, None, None)
-        own_accuracy = functools.partial(accuracy, trainer.network)
-        dev_accuracy = jax.vmap(own_accuracy, on_split)(trained.parameters, data.embeddings, data.validation)
-        tested = functools.partial(_tested, self)
-        test_accuracy, geometric_mean = jax.vmap(tested, on_split)(trained.parameters, data.embeddings, data.test)
+        by_network = (0, None, None)
+        validate = jax.vmap(functools.partial(accuracy, trainer.network), by_network)
+        dev_accuracy = validate(trained.parameters, data.embeddings, data.validation)
+        test = jax.vmap(functools.partial(_tested, trainer.network, self.num_classes), by_network)
+        test_accuracy, geometric_mean = test(trained.parameters, data.embeddings, data.test)
         row = History(
             share=selected.num_examples / problem.items.order.size,
             ability=estimate.ability,
@@ -279,11 +280,11 @@ def _select(
 
 
 def _tested(
-    program: _Curriculum, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit
+    network: Network, num_classes: int, parameters: Any, embeddings: AnyArray | None, split: EvaluationSplit
 ) -> tuple[jax.Array, jax.Array]:
     """Accuracy of a network on a split, and the geometric mean of its recalls."""
-    right = classify(program.trainer.network, parameters, embeddings, split) == split.labels
-    return right.mean(), geometric_mean_of_recalls(right, split.labels, program.num_classes)
+    right = classify(network, parameters, embeddings, split) == split.labels
+    return right.mean(), geometric_mean_of_recalls(right, split.labels, num_classes)
 
 
 def _monitored(trainer: Trainer, problem: _Problem, learners: Learner) -> Tracked:

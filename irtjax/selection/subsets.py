@@ -1,6 +1,7 @@
 """Networks that are trained on some of the examples, such as those that a filter keeps."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -78,7 +79,7 @@ class TrainedOnSubsets(NamedTuple):
         epochs: that each was trained for.
         validation_accuracy: of its best epoch.
         test_accuracy: of that epoch.
-        test_geometric_mean: of the recalls of the classes, at that epoch (`geometric_mean_of_recalls`).
+        test_geometric_mean: of the recalls of the classes, at that epoch (`irtjax.selection.recalls`).
     """
 
     epochs: Int[np.ndarray, " G"]
@@ -135,8 +136,9 @@ def train_on_subsets(
 
     def answer(_: np.ndarray, finished: Finished) -> dict[str, np.ndarray]:
         right = finished.classify(data.test) == task.test.labels
-        means = [geometric_mean_of_recalls(row, task.test.labels, len(task.classes)) for row in right]
-        return dict(zip(MEASURES, (right.mean(axis=1), np.array(means, float)), strict=True))
+        of_each = jax.vmap(functools.partial(geometric_mean_of_recalls, num_classes=len(task.classes)), (0, None))
+        found = right.mean(axis=1), np.asarray(of_each(right, task.test.labels), float)
+        return dict(zip(MEASURES, found, strict=True))
 
     results = train_groups(
         [Group(recipe.network, longest_first(whole.steps), job, at_once)],

@@ -50,8 +50,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
         One row per strategy: means over seeds, each with the half width of its 95% interval in the column of that name
         and `_ci`. `best_epoch` counts from 1; `examples_used` and `items_asked` are up to and including that epoch;
         `test_accuracy` and `test_geometric_mean` (of the recalls of the classes; not there if the table has none) are
-        at it. The others compare with the baseline of the same seed, which began with the same
-        weights.
+        at it. The others compare with the baseline of the same seed, which began with the same weights.
 
         * `examples_ratio`: the geometric mean over seeds of the examples used over those of the baseline, from
           `examples_ratio_low` to `examples_ratio_high` (95%). A saving (a ratio below 1) of `examples_detectable`, in

@@ -59,24 +59,14 @@ def entropy_so_far(counts: Float[AnyArray, "*B C"]) -> Float[np.ndarray, "*B"]:
     return entropy(np.asarray(counts, float) + ADDED, axis=-1)
 
 
-def class_balance(counts: Float[AnyArray, "*B C"], first: Int[AnyArray, " C"]) -> Float[np.ndarray, "*B"]:
-    """Minus the labels of an item times the items of its class: if equal over items, classes have equally many labels.
-
-    Args:
-        counts: (..., C) labels of each class; the most frequent is the class of the item.
-        first: (C,) items of each class, by the first label of each item.
-    """
-    counts = np.asarray(counts)
-    return -counts.sum(-1) * np.maximum(first, 1)[counts.argmax(-1)].astype(float)
-
-
-# What the next label goes to: the item of the largest value, by its labels so far and the first labels of all items.
-CHOICES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "even": lambda counts, first: -counts.sum(-1),
-    "expected gain": lambda counts, first: expected_gain(counts),
-    "entropy": lambda counts, first: entropy_so_far(counts),
-    "balanced classes": class_balance,
+# what the next label goes to: the item of the largest value, given its labels so far
+VALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "even": lambda counts: -np.asarray(counts).sum(-1),
+    "expected gain": expected_gain,
+    "entropy": entropy_so_far,
 }
+BALANCED = "balanced classes"
+CHOICES = (*VALUES, BALANCED)
 
 
 @checks_types
@@ -112,32 +102,42 @@ def divergence_by_budget(
     for run in range(runs):
         rng = np.random.default_rng((seed, run))
         drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
-        for choice, value in CHOICES.items():
-            for budget, found in _spent(drawn, counts.shape[1], budgets, value, rng.random(len(counts)).tolist()):
+        for choice in CHOICES:
+            ties = rng.random(len(counts)).tolist()
+            if choice == BALANCED:
+                spent = _spent_by_class(drawn, counts.shape[1], budgets, ties)
+            else:
+                spent = _spent_by_value(drawn, counts.shape[1], budgets, VALUES[choice], ties)
+            for budget, found in spent:
                 divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
                 rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
     return pd.DataFrame(rows)
 
 
-def _spent(
+Spent = list[tuple[int, np.ndarray]]  # the counts (I, C) at each budget
+
+
+# Lists, of which single numbers are read and written faster than of arrays.
+def _first_labels(drawn: list[list[int]], num_classes: int) -> list[list[int]]:
+    """Counts of each class, (I, C), with one label of each item."""
+    return [[int(label == labels[0]) for label in range(num_classes)] for labels in drawn]
+
+
+def _spent_by_value(
     drawn: list[list[int]],
     num_classes: int,
     budgets: Sequence[int],
-    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    value: Callable[[np.ndarray], np.ndarray],
     ties: list[float],
-) -> list[tuple[int, np.ndarray]]:
-    """The counts (I, C) at each budget; lists, of which single numbers are read and written faster than of arrays."""
-    counts = [[0] * num_classes for _ in drawn]
-    for item, labels in enumerate(drawn):
-        counts[item][labels[0]] = 1
-    first = np.sum(counts, axis=0)
-    given = [1] * len(drawn)
+) -> Spent:
+    """Each label to the item of the largest value."""
+    counts, given = _first_labels(drawn, num_classes), [1] * len(drawn)
     known: dict[tuple[int, ...], float] = {}
 
     def of(item: int) -> float:
         key = tuple(counts[item])
         if key not in known:
-            known[key] = -float(value(np.array(key), first))
+            known[key] = -float(value(np.array(key)))
         return known[key]
 
     heap = [(of(item), ties[item], item) for item in range(len(drawn))]
@@ -153,5 +153,34 @@ def _spent(
                 heapq.heapreplace(heap, (of(item), tie, item))
             else:
                 heapq.heappop(heap)
+        found.append((budget, np.array(counts)))
+    return found
+
+
+def _spent_by_class(drawn: list[list[int]], num_classes: int, budgets: Sequence[int], ties: list[float]) -> Spent:
+    """Each label to the class with the fewest, and in it to the item with the fewest."""
+    counts, given = _first_labels(drawn, num_classes), [1] * len(drawn)
+    of_item = [labels[0] for labels in drawn]
+    of_class = [of_item.count(label) for label in range(num_classes)]  # labels of the items of a class
+    heaps: list[list[tuple[int, float, int]]] = [[] for _ in range(num_classes)]
+    for item, labels in enumerate(drawn):
+        if len(labels) > 1:
+            heapq.heappush(heaps[of_item[item]], (1, ties[item], item))
+    found, spent = [], len(drawn)
+    for budget in budgets:
+        while spent < budget * len(drawn):
+            poorest = min((label for label in range(num_classes) if heaps[label]), key=of_class.__getitem__)
+            _, tie, item = heapq.heappop(heaps[poorest])
+            label = drawn[item][given[item]]
+            counts[item][label] += 1
+            given[item] += 1
+            spent += 1
+            of_class[poorest] += 1
+            if counts[item][label] > counts[item][poorest]:  # another class now, which its labels go with
+                of_class[poorest] -= given[item]
+                of_class[label] += given[item]
+                of_item[item] = label
+            if given[item] < len(drawn[item]):
+                heapq.heappush(heaps[of_item[item]], (given[item], tie, item))
         found.append((budget, np.array(counts)))
     return found

@@ -78,6 +78,17 @@ def test_a_run_leaves_the_promised_files(finished):
     assert f"| baseline | {cell} |" in report or f"| baseline | {cell} ± " in report
 
 
+def test_runs_of_earlier_versions_have_no_geometric_means(finished, tmp_path):
+    directory, _ = finished
+    (tmp_path / "curriculum").mkdir()
+    table = pd.read_csv(directory / "curriculum" / "curriculum.csv").drop(columns="test_geometric_mean")
+    table.to_csv(tmp_path / "curriculum" / "curriculum.csv", index=False)
+    values = report.compared(Settings(task="digits"), *report.read(tmp_path), tmp_path)
+    text, _ = render("_curriculum", values)
+    assert "test accuracy (%)" in text
+    assert "eometric mean" not in text
+
+
 @pytest.mark.slow
 def test_a_monitor_is_told_beside_true_accuracies(crowd_run, finished, tmp_path):
     arguments = [*SMALL, "--strategies=baseline", f"--items={crowd_run}/fit/items.csv", f"--output_dir={tmp_path}"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from irtjax import InputError
+from irtjax.soft_labels import allocation
 from irtjax.soft_labels.allocation import (
     ADDED,
     CHOICES,
-    class_balance,
     divergence_by_budget,
     entropy_so_far,
     expected_divergence,
@@ -77,12 +77,27 @@ def test_even_is_even():
 
 def test_balanced_classes_get_equally_many_labels():
     """One item of a class has as many labels as two of another together."""
-    counts, first = np.array([[4, 0], [2, 0], [0, 2], [1, 3]]), np.array([1, 2])
-    np.testing.assert_array_equal(class_balance(counts, first), [-4, -2, -4, -8])
     alike = np.array([[12, 0], [0, 12], [0, 12]])
     found = divergence_by_budget(alike, [4], runs=1).set_index("choice").kl
     of = [kl(np.array([1.0, 0.0]), np.array([n + ADDED, ADDED]) / (n + 1)) for n in (6, 3, 3)]
     assert found["balanced classes"] == pytest.approx(np.mean(of))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_are_balanced_as_items_change_theirs(seed):
+    """First labels are often not those of the class; none is of the last class, which two people in a hundred chose."""
+    rng = np.random.default_rng(seed)
+    others = [*[0] * 30, *[1] * 15, *[2] * 5]
+    drawn = [[rng.integers(3), *rng.choice([label, 2, 3], 200, p=(0.8, 0.18, 0.02))] for label in others]
+    (_, counts), (_, later) = allocation._spent_by_class(drawn, 4, [10, 20], rng.random(50).tolist())
+    assert (later >= counts).all()
+    assert (counts.sum(), later.sum()) == (500, 1000)
+    labels = np.bincount(later.argmax(1), later.sum(1), minlength=4)
+    assert labels[3] == 0
+    assert np.ptp(labels[:3]) < 0.1 * labels[:3].mean()
+    assert (
+        np.ptp(np.bincount(others, later.sum(1))) < 0.4 * labels[:3].mean()
+    )  # evenly they would have 600, 300 and 100
 
 
 @pytest.mark.parametrize(("budgets", "runs"), [([], 1), ([0], 1), ([9], 1), ([2], 0)])
