@@ -77,8 +77,8 @@ def divergence_by_budget(
 
     In each run the labels of an item come in random order, without replacement, the same for each way to choose. Each
     item has one to begin with; every further label goes to the item of the largest value in `VALUES`, or, to balance
-    classes, to the class with the fewest labels, and in it to the item with the fewest. The class of an item is its most
-    frequent label so far.
+    classes, to the class with the fewest labels, and in it to the item with the fewest. The class of an item is its
+    most frequent label so far.
 
     Args:
         counts: (I, C) labels of all people.
