@@ -3,6 +3,7 @@
 Lalor (2020, section 4.4.3) asks whether a choice of labels that balances classes, or goes by uncertainty, needs fewer.
 """
 
+import functools
 import heapq
 from collections.abc import Callable, Sequence
 
@@ -59,63 +60,6 @@ def entropy_so_far(counts: Float[AnyArray, "*B C"]) -> Float[np.ndarray, "*B"]:
     return entropy(np.asarray(counts, float) + ADDED, axis=-1)
 
 
-# what the next label goes to: the item of the largest value, given its labels so far
-VALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "even": lambda counts: -np.asarray(counts).sum(-1),
-    "expected gain": expected_gain,
-    "entropy": entropy_so_far,
-}
-BALANCED = "balanced classes"
-CHOICES = (*VALUES, BALANCED)
-
-
-@checks_types
-def divergence_by_budget(
-    counts: Int[AnyArray, "I C"], budgets: Sequence[int], *, runs: int = 10, seed: int = 0
-) -> pd.DataFrame:
-    """How far soft labels are from those of all people, against how many labels an item has on average.
-
-    In each run the labels of an item come in random order, without replacement, the same for each way to choose. Each
-    item has one to begin with; every further label goes to the item of the largest value in `VALUES`, or, to balance
-    classes, to the class with the fewest labels, and in it to the item with the fewest. The class of an item is its
-    most frequent label so far.
-
-    Args:
-        counts: (I, C) labels of all people.
-        budgets: mean numbers of labels per item, up to the number that the item with fewest has.
-        runs: of the draw.
-        seed: of the runs.
-
-    Returns:
-        One row per run, way to choose and budget: `run, choice, labels` and `kl`, the mean over items of KL(all ‖ those
-        drawn) in nats, half a label added to each class.
-
-    Raises:
-        InputError: budgets that are none, or runs below 1.
-    """
-    counts = np.asarray(counts)
-    whole_number("runs", runs, 1)
-    least = int(counts.sum(1).min()) if counts.size else 0
-    budgets = sorted(set(budgets))
-    if not budgets or budgets[0] < 1 or budgets[-1] > least:
-        raise InputError(f"`budgets` {budgets}: expected 1 to {least:,} labels, as many as every item has")
-    everyone = soft_labels(counts)
-    rows = []
-    for run in range(runs):
-        rng = np.random.default_rng((seed, run))
-        drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
-        for choice in CHOICES:
-            ties = rng.random(len(counts)).tolist()
-            if choice == BALANCED:
-                spent = _spent_by_class(drawn, counts.shape[1], budgets, ties)
-            else:
-                spent = _spent_by_value(drawn, counts.shape[1], budgets, VALUES[choice], ties)
-            for budget, found in spent:
-                divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
-                rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
-    return pd.DataFrame(rows)
-
-
 Spent = list[tuple[int, np.ndarray]]  # the counts (I, C) at each budget
 
 
@@ -126,10 +70,10 @@ def _first_labels(drawn: list[list[int]], num_classes: int) -> list[list[int]]:
 
 
 def _spent_by_value(
+    value: Callable[[np.ndarray], np.ndarray],
     drawn: list[list[int]],
     num_classes: int,
     budgets: Sequence[int],
-    value: Callable[[np.ndarray], np.ndarray],
     ties: list[float],
 ) -> Spent:
     """Each label to the item of the largest value."""
@@ -186,3 +130,54 @@ def _spent_by_class(drawn: list[list[int]], num_classes: int, budgets: Sequence[
                 heapq.heappush(heaps[of_item[item]], (given[item], tie, item))
         found.append((budget, np.array(counts)))
     return found
+
+
+# what the next label goes to: the item of the largest value of its labels so far, or an item of the poorest class
+CHOICES: dict[str, Callable[..., Spent]] = {
+    "even": functools.partial(_spent_by_value, lambda counts: -counts.sum(-1)),
+    "expected gain": functools.partial(_spent_by_value, expected_gain),
+    "entropy": functools.partial(_spent_by_value, entropy_so_far),
+    "balanced classes": _spent_by_class,
+}
+
+
+@checks_types
+def divergence_by_budget(
+    counts: Int[AnyArray, "I C"], budgets: Sequence[int], *, runs: int = 10, seed: int = 0
+) -> pd.DataFrame:
+    """How far soft labels are from those of all people, against how many labels an item has on average.
+
+    In each run the labels of an item come in random order, without replacement, the same for each way to choose. Each
+    item has one to begin with; every further label goes where one of `CHOICES` says: to the item of the largest
+    value, or to the class with the fewest labels, and in it to the item with the fewest. The class of an item is its
+    most frequent label so far.
+
+    Args:
+        counts: (I, C) labels of all people.
+        budgets: mean numbers of labels per item, up to the number that the item with fewest has.
+        runs: of the draw.
+        seed: of the runs.
+
+    Returns:
+        One row per run, way to choose and budget: `run, choice, labels` and `kl`, the mean over items of KL(all ‖ those
+        drawn) in nats, half a label added to each class.
+
+    Raises:
+        InputError: budgets that are none, or runs below 1.
+    """
+    counts = np.asarray(counts)
+    whole_number("runs", runs, 1)
+    least = int(counts.sum(1).min()) if counts.size else 0
+    budgets = sorted(set(budgets))
+    if not budgets or budgets[0] < 1 or budgets[-1] > least:
+        raise InputError(f"`budgets` {budgets}: expected 1 to {least:,} labels, as many as every item has")
+    everyone = soft_labels(counts)
+    rows = []
+    for run in range(runs):
+        rng = np.random.default_rng((seed, run))
+        drawn = [rng.permutation(np.repeat(np.arange(counts.shape[1]), row)).tolist() for row in counts]
+        for choice, spend in CHOICES.items():
+            for budget, found in spend(drawn, counts.shape[1], budgets, rng.random(len(counts)).tolist()):
+                divergence = float(DIVERGENCES["add ½"](everyone, found).mean())
+                rows.append({"run": run, "choice": choice, "labels": budget, "kl": divergence})
+    return pd.DataFrame(rows)

@@ -95,9 +95,8 @@ def test_classes_are_balanced_as_items_change_theirs(seed):
     labels = np.bincount(later.argmax(1), later.sum(1), minlength=4)
     assert labels[3] == 0
     assert np.ptp(labels[:3]) < 0.1 * labels[:3].mean()
-    assert (
-        np.ptp(np.bincount(others, later.sum(1))) < 0.4 * labels[:3].mean()
-    )  # evenly they would have 600, 300 and 100
+    # labels evenly over items would be 600, 300 and 100
+    assert np.ptp(np.bincount(others, later.sum(1))) < 0.4 * labels[:3].mean()
 
 
 @pytest.mark.parametrize(("budgets", "runs"), [([], 1), ([0], 1), ([9], 1), ([2], 0)])
