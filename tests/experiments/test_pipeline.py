@@ -84,6 +84,7 @@ def test_a_run_leaves_the_promised_files(finished):
     curriculum = pd.read_csv(directory / "curriculum" / "curriculum.csv")
     assert list(curriculum) == [
         "strategy", "seed", "epoch", "share", "ability", "examples_used", "dev_accuracy", "test_accuracy",
+        "test_geometric_mean",
         "ability_se", "items_asked",
     ]  # fmt: skip
     assert set(curriculum.strategy) == {"baseline", "CB-linear", "CB-root", "DDaCLAE"}
