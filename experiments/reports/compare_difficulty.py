@@ -46,7 +46,8 @@ def write(compared: Compared, flags: dict[str, Any], directory: Path) -> str:
     grouped = 2 <= labels.nunique() <= len(COLOURS)
     write_csv(pd.concat([table, texts], axis=1).reset_index(names="item_id"), directory / "difficulty.csv")
     title = f"Difficulty of {len(table):,} items"
-    save_figure(against_each_other(table, labels if grouped else None, title), directory / "difficulty.png")
+    picture = against_each_other(table, labels if grouped else None, title, first=True)
+    save_figure(picture, directory / "difficulty.png")
     values = {
         "num_items": len(table),
         "agreement": rows.assign(

@@ -168,7 +168,12 @@ def _shown(image: np.ndarray) -> tuple[np.ndarray, str | None]:
 
 
 def against_each_other(
-    table: pd.DataFrame, groups: pd.Series | None, title: str, label: str = "difficulty, {} (logits)"
+    table: pd.DataFrame,
+    groups: pd.Series | None,
+    title: str,
+    label: str = "difficulty, {} (logits)",
+    *,
+    first: bool = False,
 ) -> Figure:
     """Each two columns against each other, or, of more than four, each against the last; one panel per pair.
 
@@ -181,8 +186,9 @@ def against_each_other(
         groups: what colours stand for, such as the label of each item; None for one colour.
         title: of the figure.
         label: of an axis, with {} for the name of its column.
+        first: of more than four columns each against the first, not the last.
     """
-    pairs, shape = _pairs(list(table))
+    pairs, shape = _pairs(list(table), first)
     figure = Figure(figsize=(0.8 + 3.4 * shape[1], 0.9 + 3.4 * shape[0]), layout="constrained")
     axes = figure.subplots(*shape, squeeze=False)
     names = [None] if groups is None else sorted(groups.dropna().unique())
@@ -218,15 +224,14 @@ def against_each_other(
     return plain(figure)
 
 
-def _pairs(names: Sequence[str]) -> tuple[dict[tuple[int, int], tuple[str, str]], tuple[int, int]]:
+def _pairs(names: Sequence[str], first: bool) -> tuple[dict[tuple[int, int], tuple[str, str]], tuple[int, int]]:
     """What is on the axes of each panel, by row and column, and the numbers of rows and columns."""
-    *others, last = names
     if len(names) <= MOST_ALL_PAIRS:
-        triangle = [(row, column) for row in range(len(others)) for column in range(row + 1)]
-        return {(row, column): (names[column], names[row + 1]) for row, column in triangle}, (len(others), len(others))
-    columns = min(len(others), MOST_ALL_PAIRS)
-    rows = -(-len(others) // columns)
-    return {divmod(at, columns): (name, last) for at, name in enumerate(others)}, (rows, columns)
+        triangle = [(row, column) for row in range(len(names) - 1) for column in range(row + 1)]
+        return {(row, column): (names[column], names[row + 1]) for row, column in triangle}, (len(names) - 1,) * 2
+    one, others = (names[0], names[1:]) if first else (names[-1], names[:-1])
+    rows = -(-len(others) // MOST_ALL_PAIRS)
+    return {divmod(at, MOST_ALL_PAIRS): (name, one) for at, name in enumerate(others)}, (rows, MOST_ALL_PAIRS)
 
 
 def _limits(values: pd.Series) -> tuple[float, float]:

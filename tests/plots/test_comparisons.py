@@ -15,14 +15,15 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize(("columns", "panels"), [(2, 1), (4, 6), (5, 4), (7, 6)])
-def test_many_columns_are_each_against_the_last(columns, panels):
+@pytest.mark.parametrize("first", [False, True])
+def test_many_columns_are_each_against_the_last_or_the_first(columns, panels, first):
     table = pd.DataFrame(RNG.normal(size=(30, columns)), columns=list("abcdefg")[:columns])
-    axes = against_each_other(table, None, "title", "{}").axes
+    axes = against_each_other(table, None, "title", "{}", first=first).axes
     assert len(axes) == panels
     labels = {(axis.get_xlabel(), axis.get_ylabel()) for axis in axes}
     assert len(labels) == panels
     if columns > 4:
-        assert {beside for _, beside in labels} == {table.columns[-1]}
+        assert {beside for _, beside in labels} == {table.columns[0 if first else -1]}
 
 
 def test_few_points_far_out_are_drawn_at_the_edge():
