@@ -118,14 +118,13 @@ def networks_bar(description: str, num_networks: int) -> Iterator[Callable[[Prog
     bar_of_networks = _bar(description, num_networks, "networks", _BEST_GUESS)
     with bar_of_networks as bar, tensorboard.networks(description) as curves:
         bar.set_postfix_str("compiling")
-        first = True
+        first: Progress | None = None
 
         def on_progress(state: Progress) -> None:
             nonlocal first
-            if first:
-                bar.initial = state.finished  # an interrupted run trained these; they took no time now
-                first = False
-            bar.seconds_left = lambda elapsed: seconds_left(elapsed, state, bar.initial)
+            first = began = first or state
+            bar.initial = began.finished  # an interrupted run trained these; they took no time now
+            bar.seconds_left = lambda elapsed: seconds_left(elapsed, state, began)
             bar.n, bar.total = state.finished, state.finished + state.training + state.waiting
             low, high = np.nanmin(state.accuracies), np.nanmax(state.accuracies)
             bar.set_postfix_str(f"{state.training} training, accuracy {low:.2f} to {high:.2f}")

@@ -122,6 +122,7 @@ class _Results:
         self._accuracies = np.full(count, np.nan, np.float32)
         self._epochs = np.zeros(count, np.int64)
         self._expected = self.finished  # this process's, and those that had finished when it began
+        self._work = np.full(count, np.nan)  # of an epoch; NaN in groups that have not begun
         self._told = False
 
     def _blank(self, count: int) -> dict[str, np.ndarray]:
@@ -166,6 +167,8 @@ class _Results:
         finished[networks[[network.number for network in pool.stopped]]] = True
         training = np.zeros(finished.size, bool)
         training[networks[pool.numbers[pool.numbers != EMPTY]]] = True
+        self._work[networks] = _work_of_epochs(job)
+        self._told = True
         self._tell(finished, training & ~finished)
 
     def end(self) -> None:
@@ -175,10 +178,12 @@ class _Results:
 
     def _tell(self, finished: np.ndarray, training: np.ndarray) -> None:
         assert self._on_progress is not None
-        self._told = True
         counts = int(finished.sum()), int(training.sum())
         waiting = int(self._expected.sum()) - sum(counts)
-        self._on_progress(Progress(*counts, waiting, self._accuracies.copy(), int(self._epochs.sum())))
+        work = np.nan_to_num(self._work, nan=np.nanmean(self._work)) if self._told else np.ones(finished.size)
+        rest = self._expected & ~finished & ~training
+        by_work = float(work[finished].sum()), float(work[training].sum()), float(work[rest].sum())
+        self._on_progress(Progress(*counts, waiting, self._accuracies.copy(), int(self._epochs.sum()), by_work))
 
     def gathered(self, own: np.ndarray) -> dict[str, np.ndarray]:
         """The rows of all networks, in memory, from the processes that trained them."""
@@ -210,6 +215,12 @@ class _Results:
             for name, column in rows.items():
                 column[batch["networks"]] = batch[name]
         return rows
+
+
+def _work_of_epochs(job: Job) -> np.ndarray:
+    """(J,) minibatches of an epoch of each network, with those of the validation, which has no gradients, as thirds."""
+    split = job.data.validation if job.data.stop_on is None else job.data.stop_on
+    return job.steps + split.labels.size / job.trainer.batch_size / 3
 
 
 def _train(

@@ -22,6 +22,8 @@ class Progress(NamedTuple):
         finished, training, waiting: numbers of networks.
         accuracies: (J,) best validation accuracies so far, NaN for networks without a first one.
         epochs: that the networks have behind them, added up; a run that goes on counts on.
+        work: the same three numbers with each network counted by the time of an epoch, in some unit; None where all
+            epochs take as long.
     """
 
     finished: int
@@ -29,6 +31,7 @@ class Progress(NamedTuple):
     waiting: int
     accuracies: np.ndarray
     epochs: int = 0
+    work: tuple[float, float, float] | None = None
 
 
 Report = Callable[[Progress], None]
@@ -69,32 +72,36 @@ def reporter(
             timer.cancel()
 
 
-def seconds_left(elapsed: float, state: Progress, before: int = 0) -> float | None:
+def seconds_left(elapsed: float, state: Progress, began: Progress) -> float | None:
     """How long training will still take, by what it has taken so far; None before a network has finished.
 
     Networks in training count as half done, which they are on average. By the finished ones alone it would seem that
-    each of those that train beside them had yet to begin.
+    each of those that train beside them had yet to begin. Those with the longest epochs begin first, so that by number
+    alone the rest would seem to take far longer than it does.
 
     Args:
         elapsed: seconds.
         state: now.
-        before: networks that had finished when the time began.
+        began: the state when the time began.
     """
-    finished, half = state.finished - before, state.training / 2
-    return elapsed * (half + state.waiting) / (finished + half) if finished > 0 else None
+    if state.finished <= began.finished:
+        return None
+    finished, training, waiting = state.work or state[:3]
+    before = (began.work or began)[0]
+    half = training / 2
+    return elapsed * (half + waiting) / (finished - before + half)
 
 
 def _bar(number: int, clock: Callable[[], float]) -> Report:
-    began, before, first = clock(), 0, True
+    began, first = clock(), None
     bar = tqdm(total=number, unit=" networks", bar_format="{desc} {bar} {n_fmt}/{total_fmt}{unit} [{elapsed}]{postfix}")
     bar.set_postfix_str("compiling")
 
     def show(state: Progress) -> None:
-        nonlocal before, first
-        if first:
-            before, first = state.finished, False
+        nonlocal first
+        first = first or state
         bar.total, bar.n = state.finished + state.training + state.waiting, state.finished
-        left = seconds_left(clock() - began, state, before)
+        left = seconds_left(clock() - began, state, first)
         accuracies = f"accuracy {np.nanmin(state.accuracies):.2f} to {np.nanmax(state.accuracies):.2f}"
         rest = [] if left is None else [f"{bar.format_interval(left)} left"]
         bar.set_postfix_str(", ".join([*rest, f"{state.training} training", accuracies]))

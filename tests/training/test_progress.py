@@ -20,16 +20,19 @@ class Clock:
         return self.now
 
 
-def pool(seconds, slots):
+def pool(seconds, slots, work=None):
     """The time, the state and the time left of a pool at each end of a network; each takes the seconds it is given."""
-    ends, number = list(seconds[:slots]), len(seconds)
+    work = np.ones(len(seconds)) if work is None else work
+    ends, found, done = [(second, at) for at, second in enumerate(seconds[:slots])], [], []
     heapq.heapify(ends)
-    found = []
-    for finished, more in enumerate([*seconds[slots:], *[np.nan] * slots], start=1):
-        now = heapq.heappop(ends)
-        if np.isfinite(more):
-            heapq.heappush(ends, now + more)
-        found.append((now, Progress(finished, len(ends), number - finished - len(ends), ACCURACIES)))
+    for begun in range(slots, len(seconds) + slots):
+        now, at = heapq.heappop(ends)
+        done.append(at)
+        if begun < len(seconds):
+            heapq.heappush(ends, (now + seconds[begun], begun))
+        parts = done, [at for _, at in ends], range(begun + 1, len(seconds))
+        by_work = tuple(float(work[list(part)].sum()) for part in parts)
+        found.append((now, Progress(*map(len, parts), ACCURACIES, work=by_work)))
     return [(now, state, found[-1][0] - now) for now, state in found]
 
 
@@ -38,13 +41,28 @@ def pool(seconds, slots):
 def test_the_time_left_is_right_within_a_factor_once_a_quarter_is_done(slots, before):
     seconds = np.random.default_rng(0).uniform(20, 60, 100)
     told = pool(seconds, slots)
+    began = Progress(before, slots, 100 - slots, ACCURACIES)
     for now, state, truth in told:
-        resumed = state._replace(finished=state.finished + before)
-        left = progress.seconds_left(now, resumed, before)
+        resumed = state._replace(finished=state.finished + before, work=None)
+        left = progress.seconds_left(now, resumed, began)
         if now > told[-1][0] / 4 and truth > told[-1][0] / 4:
             assert truth / 2.2 < left < 2.2 * truth
-    assert progress.seconds_left(30.0, Progress(before, slots, 10, ACCURACIES), before) is None
-    assert progress.seconds_left(30.0, Progress(before + 3, 0, 0, ACCURACIES), before) == 0
+    assert progress.seconds_left(30.0, began, began) is None
+    assert progress.seconds_left(30.0, Progress(before + 3, 0, 0, ACCURACIES), began) == 0
+
+
+@pytest.mark.parametrize("slots", [1, 8])
+def test_networks_with_long_epochs_that_begin_first_do_not_make_the_rest_seem_as_long(slots):
+    rng = np.random.default_rng(0)
+    work = np.sort(np.exp(rng.uniform(0, 7, 100)))[::-1]
+    told = pool(work * rng.uniform(20, 60, 100), slots, work)
+    began = Progress(0, slots, 100 - slots, ACCURACIES)
+    by_number = []
+    for now, state, truth in told:
+        if now > told[-1][0] / 4 and truth > told[-1][0] / 4:
+            assert truth / 2.2 < progress.seconds_left(now, state, began) < 2.2 * truth
+            by_number.append(progress.seconds_left(now, state._replace(work=None), began) / truth)
+    assert max(by_number) > 4
 
 
 def test_a_note_is_logged_once_where_nothing_is_shown(caplog, capsys, monkeypatch):
