@@ -44,7 +44,8 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """Curricula compared with the baseline, at the epoch of the best validation accuracy and along the whole curve.
 
     Args:
-        table: as from `compare_curricula`, the baseline among the strategies.
+        table: as from `compare_curricula`, the baseline among the strategies; the rows, also those of several runs, in
+            any order and with any index.
 
     Returns:
         One row per strategy: means over seeds, each with the half width of its 95% interval in the column of that name
@@ -72,6 +73,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """
     if BASELINE not in set(table.strategy):
         raise InputError(f"no strategy {BASELINE!r} in the table, to compare the others with")
+    table = table.sort_values("epoch", kind="stable", ignore_index=True)
     sums = table.groupby(["strategy", "seed"])[["examples_used", "items_asked"]].cumsum()
     counted = table.assign(**sums, best_epoch=table.epoch + 1)
     best = counted.loc[counted.groupby(["strategy", "seed"], sort=False).dev_accuracy.idxmax()].set_index("seed")

@@ -47,6 +47,20 @@ def test_the_best_within_a_budget(one):
     assert np.isnan(accuracy_within(one, 99.0))
 
 
+def test_rows_in_any_order_and_with_any_index_give_the_same_summary():
+    """As those of two runs that were put together."""
+    rng = np.random.default_rng(0)
+    keys = [(name, seed, epoch) for name in ("baseline", "a") for seed in range(3) for epoch in range(5)]
+    table = pd.DataFrame(keys, columns=["strategy", "seed", "epoch"])
+    for name in ("dev_accuracy", "test_accuracy"):
+        table[name] = rng.uniform(size=len(table))
+    table = table.assign(examples_used=rng.integers(10, 100, len(table)), items_asked=0)
+    mixed = table.sample(frac=1, random_state=0).assign(index=lambda rows: np.arange(len(rows)) % 7).set_index("index")
+    columns = ["strategy", "best_epoch", "examples_used", "test_accuracy", "examples_ratio", "reach_ratio"]
+    given, expected = (summarise(rows).sort_values("strategy")[columns] for rows in (mixed, table))
+    pd.testing.assert_frame_equal(given.reset_index(drop=True), expected.reset_index(drop=True))
+
+
 @pytest.mark.slow
 def test_a_detectable_mean_is_found_four_times_in_five():
     rng = np.random.default_rng(0)
