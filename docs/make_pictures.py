@@ -246,6 +246,7 @@ FILTERING = {
 CURRICULA = {
     "sst2": "sst2",
     "sst2_study": "sst2_study",
+    "sst2_study_20k": "sst2_study_20k",
     "snli": "snli",
     "snli_study": "snli_study",
     "mnist_study": "mnist_study",
